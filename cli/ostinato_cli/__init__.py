@@ -1,0 +1,1 @@
+"""The commands. The composition root: the only room that may import all the others."""

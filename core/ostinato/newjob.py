@@ -1,0 +1,140 @@
+"""A job before it is one: what the caller asks for, checked. No I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
+from typing import Any, Final, Literal, NamedTuple, get_args
+from uuid import UUID
+
+from ostinato.durations import Duration, parse_duration
+from ostinato.errors import InvalidArgument
+from ostinato.names import check_job_type, check_key, check_namespace, check_queue
+from ostinato.payload import encode_object
+
+Dedup = Literal["skip", "enqueue", "replace"]
+
+SMALLEST, LARGEST = -(2**15), 2**15 - 1
+FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+LAST: Final = datetime(9999, 1, 1, tzinfo=UTC)
+LONGEST_TIMEOUT: Final = timedelta(days=366)
+EMPTY: Final[dict[str, Any]] = {}
+
+
+class Enqueued(NamedTuple):
+    """What became of it. `created` is False where an earlier job of the same key stands for this one."""
+
+    id: UUID
+    created: bool
+
+
+@dataclass(slots=True)
+class NewJob:
+    """What None means is decided by the database: its default."""
+
+    job_type: str
+    payload: Any = None
+    namespace: str | None = None
+    queue: str | None = None
+    priority: int | None = None
+    run_at: datetime | None = None
+    delay: Duration | None = None
+    dedup_key: str | None = None
+    dedup: Dedup | None = None
+    idempotency_key: str | None = None
+    idempotency_ttl: Duration | None = None
+    max_attempts: int | None = None
+    timeout: Duration | None = None
+    context: Any = None
+    job_version: int | None = None
+    concurrency_key: str | None = None
+
+    @property
+    def keyed(self) -> bool:
+        return self.dedup_key is not None or self.idempotency_key is not None
+
+    def parameters(self) -> dict[str, str | int | None]:
+        """As the statement `enqueue` takes them; raises InvalidArgument if one breaks a rule."""
+        return self.options() | {"payload": self.encoded_payload()}
+
+    def encoded_payload(self) -> str:
+        return encode_object("payload", EMPTY if self.payload is None else self.payload)
+
+    def options(self) -> dict[str, str | int | None]:
+        """Everything but the payload."""
+        check_job_type(self.job_type)
+        given: dict[str, str | int | None] = dict.fromkeys(CHECKS)
+        for name, value in zip(CHECKS, self.raw_options()[1:], strict=True):
+            if value is not None:
+                given[name] = CHECKS[name](value)
+        if self.run_at is not None and self.delay is not None:
+            raise InvalidArgument("delay", self.delay, "give run_at or delay, not both")
+        return given | {"job_type": self.job_type}
+
+    def raw_options(self) -> tuple[Any, ...]:
+        """Everything but the payload, as it was given, the type first."""
+        options: tuple[Any, ...] = _raw_options(self)
+        return options
+
+
+def _integer(argument: str, smallest: int, largest: int) -> Any:
+    def check(value: object) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not smallest <= value <= largest:
+            raise InvalidArgument(argument, value, f"it must be a whole number from {smallest:,} to {largest:,}")
+        return value
+
+    return check
+
+
+def _check_run_at(value: object) -> str:
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise InvalidArgument("run_at", value, "it must be a datetime with a time zone, such as datetime.now(UTC)")
+    if not FIRST <= value < LAST:
+        raise InvalidArgument("run_at", value, "it must be from 1970 to 9998")
+    return value.astimezone(UTC).isoformat()
+
+
+def _check_delay(value: Duration) -> str:
+    return _interval(parse_duration("delay", value))
+
+
+def _check_timeout(value: Duration) -> str:
+    timeout = parse_duration("timeout", value)
+    if not timedelta(0) < timeout <= LONGEST_TIMEOUT:
+        raise InvalidArgument("timeout", value, "it must be more than 0 and at most 366 days")
+    return _interval(timeout)
+
+
+def _check_ttl(value: Duration) -> str:
+    return _interval(parse_duration("idempotency_ttl", value))
+
+
+def _check_dedup(value: object) -> str:
+    if value not in get_args(Dedup):
+        raise InvalidArgument("dedup", value, f"it must be one of {', '.join(get_args(Dedup))}")
+    return str(value)
+
+
+def _interval(duration: timedelta) -> str:
+    # Seconds alone would do, but Postgres refuses more than 2^31 of the unit "seconds" before version 15.
+    return f"{duration.days} days {duration.seconds} seconds {duration.microseconds} microseconds"
+
+
+CHECKS: Final[Mapping[str, Any]] = {
+    "namespace": check_namespace,
+    "queue": check_queue,
+    "priority": _integer("priority", SMALLEST, LARGEST),
+    "run_at": _check_run_at,
+    "delay": _check_delay,
+    "dedup_key": lambda value: check_key("dedup_key", value),
+    "dedup": _check_dedup,
+    "idempotency_key": lambda value: check_key("idempotency_key", value),
+    "idempotency_ttl": _check_ttl,
+    "max_attempts": _integer("max_attempts", 1, LARGEST),
+    "timeout": _check_timeout,
+    "context": lambda value: encode_object("context", value),
+    "job_version": _integer("job_version", 1, 2**31 - 1),
+    "concurrency_key": lambda value: check_key("concurrency_key", value),
+}
+
+_raw_options: Final = attrgetter("job_type", *CHECKS)

@@ -1,0 +1,72 @@
+"""Where a worker starts looking: one low-water mark per queue, priority and limited type. No I/O.
+
+While an old transaction pins the horizon, the index entries of finished jobs cannot be removed, and a claim would walk
+over all of them each time. So a claim starts at the `run_at` that the last one reached. What may lie below a mark
+(late commits, released jobs, jobs that another claim had locked) is found when the mark is given up: on a
+notification, and about once a second.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+EVERYTHING: Final = datetime(1970, 1, 1, tzinfo=UTC)
+SECONDS: Final = 1.0
+# A look below the marks may take at most one part in twenty of a worker's time, however much lies there.
+SHARE: Final = 20
+
+
+@dataclass(slots=True)
+class Lane:
+    queue: str
+    priority: int
+    solo: str | None = None  # a limited type that has this lane for itself
+    mark: datetime = EVERYTHING
+
+
+@dataclass
+class Lanes:
+    """The lanes of one worker, highest priority first; queues of one priority take turns."""
+
+    namespace: str
+    queues: Sequence[str]
+    limited: Collection[str] = ()
+    clock: Callable[[], float] = time.monotonic
+    _lanes: dict[tuple[str, int, str | None], Lane] = field(default_factory=dict)
+    _valid_until: float = 0.0
+    _turn: int = 0
+
+    @property
+    def stale(self) -> bool:
+        """Whether it is time to look for lanes, and below the marks, again."""
+        return self.clock() >= self._valid_until
+
+    def found(self, lines: Iterable[tuple[str, int]], seconds: float) -> None:
+        """These (queue, priority) have waiting jobs; finding them took so long."""
+        self._lanes.clear()
+        for queue, priority in lines:
+            self._add(queue, priority)
+        self._valid_until = self.clock() + max(SECONDS, SHARE * seconds)
+
+    def notified(self, queue: str, priority: int) -> None:
+        """There is, or may be, something new in this line: look at all of it."""
+        if queue in self.queues:
+            self._add(queue, priority)
+
+    def in_order(self) -> list[Lane]:
+        """The lanes for the next claim."""
+        self._turn += 1
+        places = {queue: (place + self._turn) % len(self.queues) for place, queue in enumerate(self.queues)}
+        return sorted(self._lanes.values(), key=lambda lane: (-lane.priority, places[lane.queue]))
+
+    def reached(self, latest: Mapping[tuple[str, int, str], datetime]) -> None:
+        """A claim took jobs of (queue, priority, type), the latest due at that time."""
+        for (queue, priority, job_type), run_at in latest.items():
+            lane = self._lanes[queue, priority, job_type if job_type in self.limited else None]
+            lane.mark = max(lane.mark, run_at)
+
+    def _add(self, queue: str, priority: int) -> None:
+        for solo in (None, *self.limited):
+            self._lanes[queue, priority, solo] = Lane(queue, priority, solo)

@@ -1,0 +1,187 @@
+"""The moves of a job (see `ostinato.lifecycle`), one statement each; a running job's are fenced by its lease."""
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import asyncpg
+
+from ostinato.errors import NotPossible
+from ostinato.payload import encode_value
+from ostinato.store import jobs, retention
+from ostinato.store.job import Cancellation, Claimed, Held, Outcome
+from ostinato.store.lanes import Lanes
+from ostinato.store.statements import Connection, load
+
+SQL: Final = load("moves")
+NOW: Final = timedelta(0)
+LONGEST_MESSAGE: Final = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    returned: int
+    buried: int
+    cancelled: int
+
+
+async def claim(
+    conn: Connection, worker_id: UUID, lanes: Lanes, *, types: Collection[str], limit: int
+) -> list[Claimed]:
+    """Up to `limit` ready jobs of types that the worker serves, by priority, then by time.
+
+    `types` are names, with "@2" behind those of version 2 and so on.
+    """
+    if lanes.stale:
+        began = time.perf_counter()
+        found = await jobs.find_lanes(conn, lanes.namespace, lanes.queues)
+        lanes.found(found, time.perf_counter() - began)
+    rows = await _claim(conn, worker_id, lanes, list(types), limit)
+    claimed = sorted(map(Claimed._make, rows), key=_in_order)
+    lanes.reached({(job.queue, job.priority, job.job_type): job.run_at for job in claimed})
+    return claimed
+
+
+def _in_order(job: Claimed) -> tuple[int, datetime, bytes]:
+    return (-job.priority, job.run_at, job.id.bytes)
+
+
+async def _claim(conn: Connection, worker_id: UUID, lanes: Lanes, types: list[str], limit: int) -> list[Any]:
+    order = lanes.in_order()
+    if not order or limit < 1:
+        return []
+    statement = SQL["claim_limited"] if lanes.limited else SQL["claim"]
+    for _ in range(3):
+        try:
+            return await statement.fetch(
+                conn,
+                worker_id=worker_id,
+                namespace=lanes.namespace,
+                types=types,
+                limit=limit,
+                queues=[lane.queue for lane in order],
+                priorities=[lane.priority for lane in order],
+                marks=[lane.mark for lane in order],
+                solos=[lane.solo for lane in order],
+                limited=list(lanes.limited),
+            )
+        except asyncpg.UniqueViolationError:
+            # The race for a concurrency key: between this statement's snapshot and its update another worker
+            # started a job of the same key. The index refused the second one; look again.
+            continue
+    return []
+
+
+async def complete(conn: Connection, held: Sequence[Held | Claimed], outputs: Sequence[Any] = ()) -> set[UUID]:
+    """Move them to history. The ids that come back were lost to another worker: their results do not count.
+
+    `outputs` are in the order of `held`; where there are fewer, the rest has none.
+    """
+    given = {
+        "ids": [fence.id for fence in held],
+        "leases": [fence.lease for fence in held],
+        "outputs": [encode_value("output", output) for output in outputs],
+    }
+    try:
+        lost = await SQL["complete"].fetch(conn, **given)
+    except asyncpg.CheckViolationError as error:
+        if "no partition" not in str(error):
+            raise
+        # Nobody made partitions ahead for two weeks. Finishing a job must not depend on that.
+        await retention.make_partitions(conn)
+        lost = await SQL["complete"].fetch(conn, **given)
+    return {row["id"] for row in lost}
+
+
+async def retry(conn: Connection, held: Held, *, delay: timedelta, code: str, message: str) -> Outcome:
+    """The attempt failed; try again after `delay`."""
+    message = message[:LONGEST_MESSAGE]
+    moved = await SQL["retry"].fetchval(conn, id=held.id, lease=held.lease, delay=delay, code=code, message=message)
+    return Outcome.MOVED if moved else await stop(conn, held, code=code, message=message)
+
+
+async def snooze(
+    conn: Connection, held: Held, *, delay: timedelta | None = None, until: datetime | None = None
+) -> Outcome:
+    """Call it again later, as its handler asked. No attempt is spent."""
+    moved = await SQL["snooze"].fetchval(conn, id=held.id, lease=held.lease, delay=delay or NOW, run_at=until)
+    return Outcome.MOVED if moved else await stop(conn, held)
+
+
+async def release(conn: Connection, held: Sequence[Held]) -> set[UUID]:
+    """Give them back unfinished, for another worker to take at once. No attempt is spent."""
+    fences = {"ids": [fence.id for fence in held], "leases": [fence.lease for fence in held]}
+    rows = await SQL["release"].fetch(conn, **fences)
+    moved = {row["id"] for row in rows}
+    if len(moved) < len(held):
+        moved |= {row["id"] for row in await SQL["stop"].fetch(conn, **fences, code=None, message=None)}
+    return moved
+
+
+async def dead_letter(conn: Connection, held: Held, *, code: str, message: str) -> Outcome:
+    """Do not try it again until a person says so."""
+    message = message[:LONGEST_MESSAGE]
+    moved = await SQL["dead_letter"].fetchval(conn, id=held.id, lease=held.lease, code=code, message=message)
+    return Outcome.MOVED if moved else await stop(conn, held, code=code, message=message)
+
+
+async def stop(conn: Connection, held: Held, *, code: str | None = None, message: str | None = None) -> Outcome:
+    """The handler has stopped, as a person had asked; nothing happens if nobody had."""
+    moved = await SQL["stop"].fetchval(conn, ids=[held.id], leases=[held.lease], code=code, message=message)
+    return Outcome.CANCELLED if moved else Outcome.LOST
+
+
+async def cancel(conn: Connection, job_id: UUID, *, reason: str | None = None) -> Cancellation:
+    """Call a job off: at once if it waits, by asking its worker if it runs, not at all if it has finished."""
+    outcome = await SQL["cancel"].fetchval(conn, id=job_id, reason=reason)
+    if outcome is not None:
+        return Cancellation(outcome)
+    # It was not live. A second look, since it may have finished after the first one's snapshot.
+    await jobs.get_job(conn, job_id)
+    return Cancellation.FINISHED
+
+
+async def hasten(conn: Connection, job_id: UUID) -> None:
+    """Run a waiting job now instead of later."""
+    if await SQL["hasten"].fetchval(conn, id=job_id) is None:
+        job = await jobs.get_job(conn, job_id)
+        raise NotPossible(f"job {job_id} is {job.state}; only a waiting job can be hastened")
+
+
+async def redrive(
+    conn: Connection,
+    job_ids: Sequence[UUID],
+    *,
+    delay: timedelta | None = None,
+    at: datetime | None = None,
+    reset_attempts: bool = False,
+) -> set[UUID]:
+    """Try dead letters again: now, after a delay, or at a time. Ids that are no dead letters do not come back.
+
+    Without `reset_attempts` each gets one more attempt before it is a dead letter again.
+    """
+    rows = await SQL["redrive"].fetch(conn, ids=list(job_ids), run_at=at, delay=delay, reset=reset_attempts)
+    return {row["id"] for row in rows}
+
+
+async def recover(conn: Connection, *, max_attempts: int, poison: int, limit: int = 10_000) -> Recovered:
+    """Take back what dead workers held. `max_attempts` is for types of which nobody said it."""
+    row = await SQL["recover"].fetchrow(
+        conn,
+        max_attempts=max_attempts,
+        poison=poison,
+        limit=limit,
+        message="its worker died or was cut off while it ran",
+    )
+    return Recovered(row["returned"], row["buried"], row["cancelled"])
+
+
+async def progress(conn: Connection, held: Held, value: Any) -> bool:
+    """Say how far it is. False: the lease was lost, and nothing was written."""
+    found = await jobs.SQL["progress"].fetchval(
+        conn, id=held.id, lease=held.lease, progress=encode_value("progress", value)
+    )
+    return found is not None

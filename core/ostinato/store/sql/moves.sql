@@ -1,0 +1,283 @@
+-- The moves of a job, one statement each: see `ostinato.lifecycle`.
+--
+-- Fences: (id, lease) names one claim of one job. Lease tokens are unique, so "id in ids and lease in leases" is as
+-- exact as pairing them, and it keeps the primary-key plan. None of these says state = 'running' where a lease
+-- does, since that would invite the planner onto a small partial index, whose dead entries nothing can remove
+-- while an old transaction pins the horizon.
+
+-- let carried: id, run_at, created_at, timeout, schedule_id, stacked_on, job_version, priority, attempt,
+--   max_attempts, namespace, queue, job_type, payload, dedup_key, concurrency_key, context, progress
+
+-- name: claim
+-- Lanes come highest priority first. The lateral scans run lane by lane and stop as soon as enough rows are
+-- locked, so nothing is locked that is not taken, and later lanes are not even looked at.
+with ready as materialized (
+    select waiting.place
+    from unnest(:queues::text[], :priorities::smallint[], :marks::timestamptz[]) with ordinality
+        as lane (queue, priority, mark, turn)
+    cross join lateral (
+        select job.ctid as place
+        from ostinato.jobs as job
+        where job.state in ('pending', 'retrying')
+            and job.namespace = :namespace and job.queue = lane.queue and job.priority = lane.priority
+            and job.run_at >= lane.mark and job.run_at <= now()
+            and case job.job_version when 1 then job.job_type = any(:types::text[])
+                else job.job_type || '@' || job.job_version = any(:types::text[]) end
+            and (job.concurrency_key is null or not exists (
+                select from ostinato.jobs as ahead
+                where ahead.namespace = :namespace and ahead.concurrency_key = job.concurrency_key
+                    and (ahead.state = 'running' or (
+                        ahead.run_at <= now() and (ahead.priority > job.priority or (
+                            ahead.priority = job.priority and (ahead.run_at, ahead.id) < (job.run_at, job.id)))))))
+        order by job.run_at, job.id
+        limit :limit
+        for update skip locked
+    ) as waiting
+    -- A worker that was declared dead, or told to drain, gets nothing.
+    where exists (select from ostinato.workers where id = :worker_id and ended_at is null and draining_at is null)
+    limit :limit
+)
+update ostinato.jobs
+set state = 'running', attempt = attempt + 1, lease = nextval('ostinato.leases'),
+    worker_id = :worker_id, started_at = now()
+where ctid = any(array(select place from ready))
+returning id, lease, queue, job_type, job_version, payload::text, priority, run_at, attempt, max_attempts, timeout,
+    context::text, progress::text, schedule_id
+
+-- name: claim_limited
+-- The same for a worker that serves limited types: those have lanes of their own (`solo`), which take no more than
+-- there are free slots and tokens. A slot or bucket that another claim holds is skipped: it counts as taken.
+with alive as materialized (
+    select from ostinato.workers where id = :worker_id and ended_at is null and draining_at is null
+), rule as materialized (
+    select job_type, max_running, rate from ostinato.limits
+    where namespace = :namespace and job_type = any(:limited::text[])
+), bucket as materialized (
+    select job_type, least(burst, tokens + rate * extract(epoch from greatest(now() - refilled_at, interval '0'))) as tokens
+    from ostinato.limits
+    where namespace = :namespace and job_type = any(:limited::text[]) and rate is not null
+    for update skip locked
+), free as materialized (
+    select job_type, slot from ostinato.slots
+    where namespace = :namespace and job_type = any(:limited::text[]) and job_id is null
+        and slot <= (select max_running from rule where rule.job_type = slots.job_type)
+    for update skip locked
+), numbered as (
+    select job_type, slot, row_number() over (partition by job_type order by slot) as turn from free
+), budget as materialized (
+    select job_type, max_running is not null as slotted, least(:limit::integer,
+        case when rate is not null then
+            coalesce((select floor(tokens) from bucket where bucket.job_type = rule.job_type), 0) end,
+        case when max_running is not null then
+            (select count(*) from free where free.job_type = rule.job_type) end)::bigint as starts
+    from rule
+), ready as materialized (
+    select waiting.id, lane.solo, lane.place
+    from unnest(:queues::text[], :priorities::smallint[], :marks::timestamptz[], :solos::text[]) with ordinality
+        as lane (queue, priority, mark, solo, place)
+    cross join lateral (
+        select job.id
+        from ostinato.jobs as job
+        where job.state in ('pending', 'retrying')
+            and job.namespace = :namespace and job.queue = lane.queue and job.priority = lane.priority
+            and job.run_at >= lane.mark and job.run_at <= now()
+            and case when lane.solo is null then job.job_type <> all(:limited::text[]) else job.job_type = lane.solo end
+            and case job.job_version when 1 then job.job_type = any(:types::text[])
+                else job.job_type || '@' || job.job_version = any(:types::text[]) end
+            and (job.concurrency_key is null or not exists (
+                select from ostinato.jobs as ahead
+                where ahead.namespace = :namespace and ahead.concurrency_key = job.concurrency_key
+                    and (ahead.state = 'running' or (
+                        ahead.run_at <= now() and (ahead.priority > job.priority or (
+                            ahead.priority = job.priority and (ahead.run_at, ahead.id) < (job.run_at, job.id)))))))
+        order by job.run_at, job.id
+        limit case when lane.solo is null then :limit
+            else coalesce((select starts from budget where budget.job_type = lane.solo), 0) end
+        for update skip locked
+    ) as waiting
+    where exists (select from alive)
+    limit :limit
+), placed as (
+    select ready.id, ready.solo, row_number() over (partition by ready.solo order by ready.place) as turn from ready
+), admitted as materialized (
+    select placed.id, placed.solo, numbered.slot
+    from placed
+    left join budget on budget.job_type = placed.solo
+    left join numbered on numbered.job_type = placed.solo and numbered.turn = placed.turn and budget.slotted
+    where placed.solo is null or placed.turn <= budget.starts
+), spent as (
+    update ostinato.limits
+    set tokens = bucket.tokens - (select count(*) from admitted where admitted.solo = bucket.job_type),
+        refilled_at = greatest(now(), limits.refilled_at)
+    from bucket
+    where limits.namespace = :namespace and limits.job_type = bucket.job_type
+), held as (
+    update ostinato.slots set job_id = admitted.id
+    from admitted
+    where slots.namespace = :namespace and slots.job_type = admitted.solo and slots.slot = admitted.slot
+)
+update ostinato.jobs
+set state = 'running', attempt = attempt + 1, lease = nextval('ostinato.leases'),
+    worker_id = :worker_id, started_at = now(), slot = admitted.slot
+from admitted
+where jobs.id = admitted.id
+returning jobs.id, lease, queue, job_type, job_version, payload::text, priority, run_at, attempt, max_attempts, timeout,
+    context::text, progress::text, schedule_id
+
+-- name: complete
+-- Its end by the wall clock: a handler's own transaction, in which this may run, began when the attempt did.
+-- What comes back are the ids whose lease was lost: as a rule, nothing.
+with given as materialized (
+    select * from unnest(:ids::uuid[], :leases::bigint[], :outputs::text[]) as given (id, lease, output)
+), done as (
+    delete from ostinato.jobs using given
+    where jobs.id = any(:ids::uuid[]) and jobs.id = given.id and jobs.lease = given.lease
+    returning jobs.*, given.output as given
+), kept as (
+    insert into ostinato.job_history (<carried>, state, lease, worker_id, started_at, finished_at, attempts, output)
+    select <carried>, 'completed', lease, worker_id, started_at, statement_timestamp(), attempts, given::jsonb
+    from done
+    returning id
+)
+select id from given where (select count(*) from kept) < cardinality(:ids::uuid[]) and id not in (select id from kept)
+
+-- name: retry
+update ostinato.jobs
+set state = 'retrying', run_at = now() + :delay::interval, lease = null, worker_id = null, slot = null,
+    attempts = ostinato.with_attempt(attempts, attempt, worker_id, started_at, :code, :message),
+    error_code = :code, error_message = :message
+where id = :id and lease = :lease and cancel_requested_at is null
+returning id
+
+-- name: snooze
+update ostinato.jobs
+set state = 'pending', run_at = coalesce(:run_at, now() + :delay::interval), attempt = attempt - 1,
+    lease = null, worker_id = null, slot = null
+where id = :id and lease = :lease and cancel_requested_at is null
+returning id
+
+-- name: release
+update ostinato.jobs
+set state = 'pending', attempt = attempt - 1, lease = null, worker_id = null, slot = null
+where id = any(:ids::uuid[]) and lease = any(:leases::bigint[]) and cancel_requested_at is null
+returning id
+
+-- name: dead_letter
+with buried as (
+    delete from ostinato.jobs where id = :id and lease = :lease and cancel_requested_at is null returning *
+)
+insert into ostinato.dead_letters
+    (<carried>, state, worker_id, started_at, finished_at, attempts, error_code, error_message)
+select <carried>, 'dead_lettered', worker_id, started_at, now(),
+    ostinato.with_attempt(attempts, attempt, worker_id, started_at, :code, :message), :code, :message
+from buried
+returning id
+
+-- name: stop
+-- The end of an attempt that a person asked to stop, whatever else its worker wanted to do with it.
+with stopped as (
+    delete from ostinato.jobs
+    where id = any(:ids::uuid[]) and lease = any(:leases::bigint[]) and cancel_requested_at is not null
+    returning *
+)
+insert into ostinato.job_history
+    (<carried>, state, lease, worker_id, started_at, finished_at, cancel_requested_at, attempts, error_code, error_message)
+select <carried>, 'cancelled', lease, worker_id, started_at, now(), cancel_requested_at, attempts,
+    coalesce(:code, 'CANCELLED'), coalesce(:message, 'stopped while it ran, as asked')
+from stopped
+returning id
+
+-- name: cancel
+-- The lock first: if a claim or a completion is under way, what is decided is decided on what it leaves behind.
+with target as materialized (
+    select id, state, worker_id from ostinato.jobs where id = :id for update
+), cancelled as (
+    delete from ostinato.jobs using target where jobs.id = target.id and target.state <> 'running' returning jobs.*
+), moved as (
+    insert into ostinato.job_history
+        (<carried>, state, started_at, finished_at, cancel_requested_at, attempts, error_code, error_message)
+    select <carried>, 'cancelled', started_at, now(), now(), attempts, 'CANCELLED', coalesce(:reason, 'called off')
+    from cancelled
+    returning id
+), asked as (
+    update ostinato.jobs set cancel_requested_at = coalesce(jobs.cancel_requested_at, now())
+    from target where jobs.id = target.id and target.state = 'running'
+    returning jobs.id, jobs.worker_id
+)
+select 'cancelled' as outcome, null as notified from moved
+union all
+select 'asked', pg_notify('ostinato_cancel', worker_id || '/' || id)::text from asked
+
+-- name: hasten
+update ostinato.jobs set state = 'pending', run_at = least(run_at, now())
+where id = :id and state in ('pending', 'retrying')
+returning id, ostinato.wake(namespace, queue, priority)
+
+-- name: redrive
+-- Always possible: where another live job has taken the dedup key, this one stacks on its own id.
+with chosen as (
+    delete from ostinato.dead_letters where id = any(:ids::uuid[]) returning *
+), pending as (
+    insert into ostinato.jobs
+        (id, run_at, created_at, timeout, schedule_id, stacked_on, job_version, priority, attempt, max_attempts,
+         namespace, queue, job_type, payload, dedup_key, concurrency_key, context, progress, attempts,
+         error_code, error_message)
+    select id, coalesce(:run_at, now() + :delay::interval, now()), created_at, timeout, schedule_id, id, job_version,
+        priority, case when :reset::boolean then 0 else attempt end, max_attempts, namespace, queue, job_type, payload,
+        dedup_key, concurrency_key, context, progress, attempts, error_code, error_message
+    from chosen
+    returning id, namespace, queue, priority, run_at
+), woken as (
+    select ostinato.wake(namespace, queue, priority)
+    from (select distinct namespace, queue, priority from pending where run_at <= now()) as line
+)
+select id from pending where (select count(*) from woken) >= 0
+
+-- name: recover
+-- Jobs whose worker is no more: called off ones end, spent or poisonous ones are buried, the others go back.
+with lost as materialized (
+    select job.id, job.cancel_requested_at is not null as called_off,
+        job.attempt >= coalesce(job.max_attempts, type.max_attempts, :max_attempts) as spent,
+        1 + (select count(*) from jsonb_array_elements(job.attempts) as failed
+             where failed ->> 'code' = 'LEASE_EXPIRED') >= :poison as poisonous
+    from ostinato.jobs as job
+    left join ostinato.job_types as type using (namespace, job_type, job_version)
+    where job.state = 'running'
+        and not exists (select from ostinato.workers where workers.id = job.worker_id and workers.ended_at is null)
+    limit :limit
+    for update of job skip locked
+), stopped as (
+    delete from ostinato.jobs using lost where jobs.id = lost.id and lost.called_off returning jobs.*
+), cancelled as (
+    insert into ostinato.job_history (<carried>, state, lease, worker_id, started_at, finished_at,
+        cancel_requested_at, attempts, error_code, error_message)
+    select <carried>, 'cancelled', lease, worker_id, started_at, now(), cancel_requested_at, attempts,
+        'CANCELLED', 'its worker died after it was asked to stop'
+    from stopped
+    returning id
+), doomed as (
+    delete from ostinato.jobs using lost
+    where jobs.id = lost.id and not lost.called_off and (lost.spent or lost.poisonous)
+    returning jobs.*, lost.spent
+), buried as (
+    insert into ostinato.dead_letters
+        (<carried>, state, worker_id, started_at, finished_at, attempts, error_code, error_message)
+    select <carried>, 'dead_lettered', worker_id, started_at, now(),
+        ostinato.with_attempt(attempts, attempt, worker_id, started_at, 'LEASE_EXPIRED', :message),
+        case when spent then 'LEASE_EXPIRED' else 'POISON' end, :message
+    from doomed
+    returning id
+), returned as (
+    update ostinato.jobs as job
+    set state = 'pending', run_at = now(), lease = null, worker_id = null, slot = null,
+        attempts = ostinato.with_attempt(attempts, attempt, worker_id, started_at, 'LEASE_EXPIRED', :message),
+        error_code = 'LEASE_EXPIRED', error_message = :message
+    from lost
+    where job.id = lost.id and not lost.called_off and not lost.spent and not lost.poisonous
+    returning job.id, job.namespace, job.queue, job.priority
+), woken as (
+    select ostinato.wake(namespace, queue, priority)
+    from (select distinct namespace, queue, priority from returned) as line
+)
+select (select count(*) from returned) as returned, (select count(*) from buried) as buried,
+    (select count(*) from cancelled) as cancelled, (select count(*) from woken) as woken

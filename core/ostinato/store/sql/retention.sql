@@ -1,0 +1,41 @@
+-- Making room: partitions ahead of time, and what is old enough to go.
+
+-- name: make_partitions
+select ostinato.make_partitions(:days)
+
+-- name: old_partitions
+-- Detaching concurrently lets readers go on; it cannot run inside a function, so the commands are handed out.
+select part.relname as name,
+    format('alter table ostinato.job_history detach partition ostinato.%I %s', part.relname,
+        case when inhdetachpending then 'finalize' else 'concurrently' end) as detach,
+    format('drop table ostinato.%I', part.relname) as drop
+from pg_inherits
+join pg_class as part on part.oid = inhrelid
+where inhparent = 'ostinato.job_history'::regclass
+    and to_date(right(part.relname, 8), 'YYYYMMDD') + 1 <= ((now() - :keep::interval) at time zone 'UTC')::date
+order by part.relname
+
+-- name: detached_partitions
+-- What an interrupted prune left behind: detached, but not dropped.
+select format('drop table ostinato.%I', relname) as drop
+from pg_class
+where relnamespace = 'ostinato'::regnamespace and relkind = 'r' and not relispartition
+    and relname ~ '^job_history_[0-9]{8}$'
+    and to_date(right(relname, 8), 'YYYYMMDD') + 1 <= ((now() - :keep::interval) at time zone 'UTC')::date
+
+-- name: prune_idempotency_keys
+delete from ostinato.idempotency_keys
+where ctid = any(array(
+    select ctid from ostinato.idempotency_keys where expires_at <= now() order by expires_at limit :limit
+    for update skip locked))
+
+-- name: prune_workers
+delete from ostinato.workers
+where id = any(array(select id from ostinato.workers where ended_at <= now() - :keep::interval limit :limit))
+    and not exists (select from ostinato.jobs where worker_id = workers.id and state = 'running')
+
+-- name: prune_dead_letters
+delete from ostinato.dead_letters
+where id = any(array(
+    select id from ostinato.dead_letters where finished_at <= now() - :keep::interval order by finished_at limit :limit
+    for update skip locked))
