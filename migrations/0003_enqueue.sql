@@ -46,6 +46,7 @@ declare
     a_schedule_id alias for $16;
     new_id uuid := ostinato.uuidv7();
     behind uuid;
+    behind_state text;
 begin
     if a_type is null or a_type = '' then
         perform ostinato.refuse_argument('job_type', a_type, 'it must be given');
@@ -112,9 +113,11 @@ begin
             exit when found;
             -- None waits. One that runs is left alone and the new job waits behind it: the unique index over
             -- (key, whom it waits behind) lets only one of many callers be that job.
-            select live.id into behind from ostinato.jobs as live
+            select live.id, live.state into behind, behind_state from ostinato.jobs as live
             where live.namespace = a_namespace and live.job_type = a_type and live.dedup_key = a_dedup_key
             order by live.id desc limit 1;
+            -- The race: it came, or went back to waiting, after the update had looked. Then it is the one to replace.
+            continue when behind_state in ('pending', 'retrying');
         end if;
 
         insert into ostinato.jobs (id, namespace, queue, job_type, job_version, payload, priority, run_at,
@@ -124,11 +127,11 @@ begin
         on conflict do nothing
         returning jobs.id, true into id, created;
         exit when found;
-        if turn = 100 then
-            raise exception 'ostinato: dedup key % changed hands 100 times; try again', quote_literal(a_dedup_key)
-                using errcode = 'serialization_failure';
-        end if;
     end loop;
+    if id is null then
+        raise exception 'ostinato: dedup key % changed hands 100 times; try again', quote_literal(a_dedup_key)
+            using errcode = 'serialization_failure';
+    end if;
 
     if a_key is not null and id <> new_id then
         update ostinato.idempotency_keys as held set job_id = id

@@ -1,0 +1,364 @@
+"""The way in: in the caller's transaction, with keys, under concurrency."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import pydantic
+import pytest
+
+from ostinato import Enqueued, InvalidArgument, NewJob, enqueue, enqueue_many, store
+from tests.postgres.actors import everything, hire, room_of
+
+Connect = Callable[[], Awaitable[Any]]
+
+
+class Email(pydantic.BaseModel):
+    to: str
+    at: datetime | None = None
+
+
+@dataclass
+class Sum:
+    a: int
+    b: int
+
+
+async def test_a_job_exists_when_its_transaction_commits(conn: Any, connect: Connect) -> None:
+    other = await connect()
+
+    async with conn.transaction():
+        result = await enqueue(conn, "work", {"n": 1})
+        assert await other.fetchval("select count(*) from ostinato.jobs") == 0
+
+    job = await store.get_job(other, result.id)
+    assert (job.state, job.payload, job.queue, job.namespace, job.priority) == ("pending", {"n": 1}, "default", "default", 0)
+
+
+async def test_a_rolled_back_transaction_leaves_no_job_no_notification_and_no_key(conn: Any, connect: Connect) -> None:
+    idle, heard = await connect(), asyncio.Queue[str]()
+    actor = await hire(idle)
+    await idle.add_listener("ostinato_jobs", lambda *said: heard.put_nowait(str(said[-1])))
+    await store.mark_idle(conn, actor.id, idle=True)
+
+    with pytest.raises(ZeroDivisionError):
+        async with conn.transaction():
+            await enqueue(conn, "work", {"lost": True}, idempotency_key="k", dedup_key="d")
+            await enqueue_many(conn, [NewJob("work"), NewJob("work")])
+            1 / 0
+
+    assert await everything(conn) == []
+    assert await conn.fetchval("select count(*) from ostinato.idempotency_keys") == 0
+    # The next commit's notification is the first that is heard.
+    await enqueue(conn, "work", priority=7, idempotency_key="k", dedup_key="d")
+    assert await asyncio.wait_for(heard.get(), 10) == "default/default/7"
+
+
+async def test_a_notification_is_sent_once_per_transaction_and_only_for_work_that_is_ready_and_waited_for(
+    conn: Any, connect: Connect
+) -> None:
+    idle, heard = await connect(), asyncio.Queue[str]()
+    actor = await hire(idle, queues=["mail", "other"])
+    await idle.add_listener("ostinato_jobs", lambda *said: heard.put_nowait(str(said[-1])))
+
+    await enqueue(conn, "work", queue="mail")  # nobody is idle yet
+    await store.mark_idle(conn, actor.id, idle=True)
+    await enqueue(conn, "work", queue="mail", delay="1h")
+    await enqueue(conn, "work", queue="unserved")
+    await enqueue(conn, "work", namespace="elsewhere", queue="mail")
+    async with conn.transaction():
+        await enqueue(conn, "work", queue="mail")
+        await enqueue(conn, "work", queue="mail", dedup_key="k")
+        await enqueue_many(conn, [NewJob("work", queue="mail")] * 3)
+    await enqueue(conn, "work", queue="other", priority=3)
+
+    assert await asyncio.wait_for(heard.get(), 10) == "default/mail/0"
+    assert await asyncio.wait_for(heard.get(), 10) == "default/other/3"
+    assert heard.empty()
+
+
+@pytest.mark.parametrize("bulk", [False, True])
+@pytest.mark.parametrize("keyed", [False, True])
+async def test_every_option_is_kept_by_each_of_the_ways_in(conn: Any, bulk: bool, keyed: bool) -> None:
+    run_at = datetime(2030, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
+    options: dict[str, Any] = {
+        "namespace": "payments",
+        "queue": "mail",
+        "priority": -3,
+        "run_at": run_at,
+        "max_attempts": 7,
+        "timeout": "1h30m",
+        "context": {"tenant": "acme"},
+        "job_version": 2,
+        "concurrency_key": "acme",
+    }
+    if keyed:
+        options["dedup_key"] = "d"
+
+    if bulk:
+        (result,) = await enqueue_many(conn, [NewJob("work", {"ä": "ö"}, **options)])
+    else:
+        result = await enqueue(conn, "work", {"ä": "ö"}, **options)
+
+    job = await store.get_job(conn, result.id)
+    assert result.created
+    assert {name: getattr(job, name) for name in options} == options | {"timeout": timedelta(minutes=90)}
+    assert (job.job_type, job.payload, job.attempt) == ("work", {"ä": "ö"}, 0)
+
+
+@pytest.mark.parametrize(
+    ("payload", "stored"),
+    [
+        (None, {}),
+        (Email(to="a@example.com"), {"to": "a@example.com", "at": None}),
+        (Sum(1, 2), {"a": 1, "b": 2}),
+        ({"when": datetime(2026, 1, 1, tzinfo=UTC), "big": 10**30}, {"when": "2026-01-01T00:00:00Z", "big": 10**30}),
+        ({"text": '\\ " \u2028 \U0001f3b5 \\u0000'}, {"text": '\\ " \u2028 \U0001f3b5 \\u0000'}),
+    ],
+)
+async def test_a_payload_may_be_a_dict_a_model_or_a_dataclass(conn: Any, payload: Any, stored: Any) -> None:
+    result = await enqueue(conn, "work", payload)
+
+    assert (await store.get_job(conn, result.id)).payload == stored
+
+
+async def test_a_bad_argument_writes_nothing(conn: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"jobs\[1\].priority is 99999"):
+        await enqueue_many(conn, [NewJob("work"), NewJob("work", priority=99999)])
+    with pytest.raises(InvalidArgument, match=r"jobs\[2\].payload is .* NUL"):
+        await enqueue_many(conn, [NewJob("work"), NewJob("work"), NewJob("work", {"a": "\0"})])
+
+    assert await everything(conn) == []
+
+
+async def test_bulk_keeps_the_order_and_answers_in_it(conn: Any) -> None:
+    jobs = [NewJob("work", {"n": n}, queue=f"q{n % 3}") for n in range(200)]
+
+    results = await enqueue_many(conn, jobs)
+
+    assert [(await store.get_job(conn, result.id)).payload["n"] for result in results] == list(range(200))
+    assert [result.id for result in results] == sorted(result.id for result in results)
+    assert await enqueue_many(conn, []) == []
+
+
+async def test_bulk_with_keys_answers_in_order_too(conn: Any) -> None:
+    jobs = [NewJob("work", {"n": n}, dedup_key=str(n % 3)) for n in range(6)]
+
+    results = await enqueue_many(conn, jobs)
+
+    assert [result.created for result in results] == [True] * 3 + [False] * 3
+    assert [result.id for result in results[:3]] == [result.id for result in results[3:]]
+
+
+async def test_two_concurrent_enqueues_with_one_idempotency_key_make_one_job(connect: Connect) -> None:
+    conns = [await connect() for _ in range(8)]
+
+    results = await asyncio.gather(*(enqueue(conn, "work", {"n": 1}, idempotency_key="k") for conn in conns))
+
+    assert len({result.id for result in results}) == 1
+    assert sum(result.created for result in results) == 1
+
+
+async def test_the_second_of_two_waits_for_the_first_and_takes_over_if_that_rolls_back(connect: Connect) -> None:
+    first, second = await connect(), await connect()
+    transaction = first.transaction()
+    await transaction.start()
+    lost = await enqueue(first, "work", idempotency_key="k")
+
+    waiting = asyncio.ensure_future(enqueue(second, "work", idempotency_key="k"))
+    await until_blocked(first, second)
+    await transaction.rollback()
+
+    result = await waiting
+    assert result.created
+    assert result.id != lost.id
+
+
+async def test_an_idempotency_key_outlives_its_job_until_it_expires(conn: Any) -> None:
+    actor = await hire(conn)
+    first = await enqueue(conn, "work", idempotency_key="k", idempotency_ttl="1h")
+    await store.complete(conn, [await actor.claim_one()])
+
+    again = await enqueue(conn, "work", idempotency_key="k")
+    await conn.execute("update ostinato.idempotency_keys set expires_at = now() - interval '1 s'")
+    fresh = await enqueue(conn, "work", idempotency_key="k")
+
+    assert again == Enqueued(first.id, False)
+    assert fresh.created
+    assert fresh.id != first.id
+    assert await conn.fetchval("select job_id from ostinato.idempotency_keys") == fresh.id
+
+
+async def test_an_idempotency_key_remembers_the_job_that_a_dedup_key_gave(conn: Any) -> None:
+    live = await enqueue(conn, "work", dedup_key="d")
+
+    skipped = await enqueue(conn, "work", dedup_key="d", idempotency_key="k")
+    again = await enqueue(conn, "work", dedup_key="other", idempotency_key="k")
+
+    assert skipped == again == Enqueued(live.id, False)
+
+
+async def test_keys_of_other_types_and_namespaces_do_not_meet(conn: Any) -> None:
+    keys: dict[str, Any] = {"dedup_key": "k", "idempotency_key": "k"}
+
+    results = [
+        await enqueue(conn, "work", **keys),
+        await enqueue(conn, "other", **keys),
+        await enqueue(conn, "work", namespace="elsewhere", **keys),
+    ]
+
+    assert [result.created for result in results] == [True] * 3
+
+
+async def test_skip_under_20_concurrent_callers_keeps_one(connect: Connect) -> None:
+    conns = [await connect() for _ in range(20)]
+
+    results = await asyncio.gather(*(enqueue(conn, "work", {"n": n}, dedup_key="k") for n, conn in enumerate(conns)))
+
+    assert len({result.id for result in results}) == 1
+    assert sum(result.created for result in results) == 1
+    assert await conns[0].fetchval("select count(*) from ostinato.jobs") == 1
+
+
+async def test_skip_also_skips_for_a_running_job_but_not_for_a_finished_one(conn: Any) -> None:
+    actor = await hire(conn)
+    first = await enqueue(conn, "work", dedup_key="k")
+    claimed = await actor.claim_one()
+
+    while_running = await enqueue(conn, "work", dedup_key="k")
+    await store.complete(conn, [claimed])
+    after = await enqueue(conn, "work", dedup_key="k")
+
+    assert while_running == Enqueued(first.id, False)
+    assert after.created
+
+
+async def test_enqueue_under_20_concurrent_callers_stacks_them_all(connect: Connect) -> None:
+    conns = [await connect() for _ in range(20)]
+
+    results = await asyncio.gather(*(enqueue(conn, "work", dedup_key="k", dedup="enqueue") for conn in conns))
+
+    assert len({result.id for result in results}) == 20
+    assert all(result.created for result in results)
+
+
+async def test_replace_under_20_concurrent_callers_leaves_one_that_waits_with_the_last_payload(
+    connect: Connect,
+) -> None:
+    conns = [await connect() for _ in range(20)]
+
+    results = await asyncio.gather(
+        *(enqueue(conn, "work", {"n": n}, dedup_key="k", dedup="replace") for n, conn in enumerate(conns))
+    )
+    last = await enqueue(conns[0], "work", {"n": "last"}, priority=9, dedup_key="k", dedup="replace")
+
+    assert sum(result.created for result in results) == 1
+    assert {result.id for result in results} == {last.id}
+    job = await store.get_job(conns[0], last.id)
+    assert (job.payload, job.priority) == ({"n": "last"}, 9)
+
+
+async def test_replace_never_touches_a_running_job(connect: Connect) -> None:
+    conns = [await connect() for _ in range(20)]
+    actor = await hire(conns[0])
+    running = await enqueue(conns[0], "work", {"n": "running"}, dedup_key="k")
+    claimed = await actor.claim_one()
+    before = await conns[0].fetchval("select jobs::text from ostinato.jobs where id = $1", running.id)
+
+    results = await asyncio.gather(
+        *(enqueue(conn, "work", {"n": n}, dedup_key="k", dedup="replace") for n, conn in enumerate(conns))
+    )
+
+    assert await conns[0].fetchval("select jobs::text from ostinato.jobs where id = $1", running.id) == before
+    assert sum(result.created for result in results) == 1
+    (waiting,) = {result.id for result in results}
+    assert waiting != running.id
+    assert await store.complete(conns[0], [claimed]) == set()
+    assert (await actor.claim_one()).id == waiting
+
+
+async def test_replace_that_meets_a_claim_leaves_the_claimed_job_alone(connect: Connect) -> None:
+    first, second = await connect(), await connect()
+    actor = await hire(first)
+    job = await enqueue(first, "work", {"n": 1}, dedup_key="k")
+    transaction = first.transaction()
+    await transaction.start()
+    await actor.claim_one()
+
+    replacing = asyncio.ensure_future(enqueue(second, "work", {"n": 2}, dedup_key="k", dedup="replace"))
+    await until_blocked(first, second)
+    await transaction.commit()
+
+    result = await replacing
+    assert result.created
+    assert result.id != job.id
+    assert (await store.get_job(first, job.id)).payload == {"n": 1}
+
+
+async def test_the_function_refuses_what_the_rules_forbid_for_callers_in_any_language(conn: Any) -> None:
+    refused = {
+        "select ostinato.enqueue('work', dedup => 'maybe')": "dedup is 'maybe'; it must be skip, enqueue or replace",
+        "select ostinato.enqueue(null)": "job_type is null; it must be given",
+        "select ostinato.enqueue('')": "job_type is '';",
+        "select ostinato.enqueue('work', priority => 40000)": "priority is '40000'; it must be from -32768 to 32767",
+        "select ostinato.enqueue('work', max_attempts => 0)": "max_attempts is '0'",
+        "select ostinato.enqueue('work', run_at => now(), delay => '1 h')": "give run_at or delay, not both",
+        "select ostinato.enqueue('work', '[]')": "payload must be an object",
+        "select ostinato.enqueue('work', jsonb_build_object('a', repeat('x', 131072)))": "at most 131072 bytes",
+        "select ostinato.enqueue('work', run_at => '20000-01-01')": "run_at must be from 1970 to 9998",
+        "select ostinato.enqueue('work', run_at => 'infinity')": "run_at must be from 1970 to 9998",
+        "select ostinato.enqueue('work', timeout => '0 s')": "timeout must be more than 0",
+        "select ostinato.enqueue(repeat('x', 201))": "a name must have 1 to 200 bytes",
+        "select ostinato.enqueue('work', dedup_key => '')": "a key must have 1 to 2000 bytes",
+    }
+
+    for statement, reason in refused.items():
+        with pytest.raises(asyncpg.PostgresError) as refusal:
+            await conn.execute(statement)
+        assert reason in str(refusal.value), statement
+        assert refusal.value.sqlstate in {"22023", "23514"}, statement
+
+    assert await everything(conn) == []
+
+
+async def test_the_function_answers_with_an_id_and_whether_it_was_created(conn: Any) -> None:
+    row = await conn.fetchrow(
+        """
+        select * from ostinato.enqueue(
+          job_type => 'send_email', payload => '{"to": "a@example.com"}',
+          namespace => 'default', queue => 'default', priority => 0, run_at => null, delay => null,
+          dedup_key => null, dedup => 'skip', idempotency_key => null,
+          max_attempts => null, timeout => null, context => null, job_version => 1)
+        """
+    )
+
+    assert dict(row) == {"id": row["id"], "created": True}
+    assert isinstance(row["id"], UUID)
+    assert row["id"].version == 7
+    assert await room_of(conn, row["id"]) == "jobs"
+
+
+async def test_ids_grow_with_time_and_carry_it(conn: Any) -> None:
+    ids = [await conn.fetchval("select ostinato.uuidv7()") for _ in range(200)]
+    now = await conn.fetchval("select now()")
+
+    assert [made.version for made in ids] == [7] * 200
+    assert len(set(ids)) == 200
+    assert ids == sorted(ids)
+    assert abs((ids[-1].int >> 80) / 1000 - now.timestamp()) < 5
+    first = await conn.fetchval("select ostinato.first_id($1::timestamptz - interval '10 s')", now)
+    after = await conn.fetchval("select ostinato.first_id($1::timestamptz + interval '10 s')", now)
+    assert first < ids[0] < ids[-1] < after
+
+
+async def until_blocked(watcher: Any, waiting: Any) -> None:
+    """Until the other connection waits for a lock that this one holds."""
+    async with asyncio.timeout(10):
+        while watcher.get_server_pid() not in await watcher.fetchval(
+            "select pg_blocking_pids($1)", waiting.get_server_pid()
+        ):
+            await asyncio.sleep(0.005)
