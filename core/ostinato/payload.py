@@ -38,9 +38,10 @@ def _to_json(argument: str, value: object) -> bytes:
     try:
         return to_json(value, inf_nan_mode="constants")
     except (PydanticSerializationError, ValueError, RecursionError) as error:
-        if "surrogates" in str(error):
+        said = str(error).lower()
+        if "surrogates" in said:
             raise InvalidArgument(argument, value, "it holds half of a surrogate pair, which is no text") from None
-        if "recursion" in str(error).lower() or "circular" in str(error).lower():
+        if any(word in said for word in ("recursion", "circular", "depth")):
             raise InvalidArgument(argument, value, f"it is nested deeper than {MAX_LEVELS} levels") from None
         raise InvalidArgument(argument, value, f"it must be JSON: {error}") from None
 

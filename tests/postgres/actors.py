@@ -1,5 +1,6 @@
 """Who acts in the tests: workers that claim through the store, and a look at where a job is."""
 
+import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -63,3 +64,12 @@ async def room_of(conn: Any, job_id: UUID) -> str:
         job_id,
     )
     return room
+
+
+async def until_blocked(watcher: Any, waiting: Any) -> None:
+    """Until the other connection waits for a lock that this one holds."""
+    async with asyncio.timeout(10):
+        while watcher.get_server_pid() not in await watcher.fetchval(
+            "select pg_blocking_pids($1)", waiting.get_server_pid()
+        ):
+            await asyncio.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Real servers: PostgreSQL 18 and 16 from the wheel, Debian's if it is installed, and OSTINATO_TEST_DSN if it is set."""
+"""Real servers: PostgreSQL 18 and 16 from the wheel, Debian's if installed, and OSTINATO_TEST_DSN if set."""
 
 import asyncio
 import os

@@ -12,7 +12,7 @@ import pydantic
 import pytest
 
 from ostinato import Enqueued, InvalidArgument, NewJob, enqueue, enqueue_many, store
-from tests.postgres.actors import everything, hire, room_of
+from tests.postgres.actors import everything, hire, room_of, until_blocked
 
 Connect = Callable[[], Awaitable[Any]]
 
@@ -36,7 +36,13 @@ async def test_a_job_exists_when_its_transaction_commits(conn: Any, connect: Con
         assert await other.fetchval("select count(*) from ostinato.jobs") == 0
 
     job = await store.get_job(other, result.id)
-    assert (job.state, job.payload, job.queue, job.namespace, job.priority) == ("pending", {"n": 1}, "default", "default", 0)
+    assert (job.state, job.payload, job.queue, job.namespace, job.priority) == (
+        "pending",
+        {"n": 1},
+        "default",
+        "default",
+        0,
+    )
 
 
 async def test_a_rolled_back_transaction_leaves_no_job_no_notification_and_no_key(conn: Any, connect: Connect) -> None:
@@ -353,12 +359,3 @@ async def test_ids_grow_with_time_and_carry_it(conn: Any) -> None:
     first = await conn.fetchval("select ostinato.first_id($1::timestamptz - interval '10 s')", now)
     after = await conn.fetchval("select ostinato.first_id($1::timestamptz + interval '10 s')", now)
     assert first < ids[0] < ids[-1] < after
-
-
-async def until_blocked(watcher: Any, waiting: Any) -> None:
-    """Until the other connection waits for a lock that this one holds."""
-    async with asyncio.timeout(10):
-        while watcher.get_server_pid() not in await watcher.fetchval(
-            "select pg_blocking_pids($1)", waiting.get_server_pid()
-        ):
-            await asyncio.sleep(0.005)

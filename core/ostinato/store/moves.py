@@ -111,7 +111,7 @@ async def snooze(
     return Outcome.MOVED if moved else await stop(conn, held)
 
 
-async def release(conn: Connection, held: Sequence[Held]) -> set[UUID]:
+async def release(conn: Connection, held: Sequence[Held | Claimed]) -> set[UUID]:
     """Give them back unfinished, for another worker to take at once. No attempt is spent."""
     fences = {"ids": [fence.id for fence in held], "leases": [fence.lease for fence in held]}
     rows = await SQL["release"].fetch(conn, **fences)

@@ -1,9 +1,9 @@
 -- The moves of a job, one statement each: see `ostinato.lifecycle`.
 --
--- Fences: (id, lease) names one claim of one job. Lease tokens are unique, so "id in ids and lease in leases" is as
--- exact as pairing them, and it keeps the primary-key plan. None of these says state = 'running' where a lease
--- does, since that would invite the planner onto a small partial index, whose dead entries nothing can remove
--- while an old transaction pins the horizon.
+-- Fences: (id, lease) names one claim of one job. Where there are many, "id = any(ids)" stands beside the join, since
+-- it keeps the primary-key plan, where the join alone falls into a sequential scan. None of these says
+-- state = 'running' where a lease does: that would invite the planner onto a small partial index, whose dead entries
+-- nothing can remove while an old transaction pins the horizon.
 
 -- let carried: id, run_at, created_at, timeout, schedule_id, stacked_on, job_version, priority, attempt,
 --   max_attempts, namespace, queue, job_type, payload, dedup_key, concurrency_key, context, progress
@@ -159,8 +159,9 @@ returning id
 -- name: release
 update ostinato.jobs
 set state = 'pending', attempt = attempt - 1, lease = null, worker_id = null, slot = null
-where id = any(:ids::uuid[]) and lease = any(:leases::bigint[]) and cancel_requested_at is null
-returning id
+from unnest(:ids::uuid[], :leases::bigint[]) as given (id, lease)
+where jobs.id = any(:ids::uuid[]) and jobs.id = given.id and jobs.lease = given.lease and cancel_requested_at is null
+returning jobs.id
 
 -- name: dead_letter
 with buried as (
@@ -177,8 +178,10 @@ returning id
 -- The end of an attempt that a person asked to stop, whatever else its worker wanted to do with it.
 with stopped as (
     delete from ostinato.jobs
-    where id = any(:ids::uuid[]) and lease = any(:leases::bigint[]) and cancel_requested_at is not null
-    returning *
+    using unnest(:ids::uuid[], :leases::bigint[]) as given (id, lease)
+    where jobs.id = any(:ids::uuid[]) and jobs.id = given.id and jobs.lease = given.lease
+        and cancel_requested_at is not null
+    returning jobs.*
 )
 insert into ostinato.job_history
     (<carried>, state, lease, worker_id, started_at, finished_at, cancel_requested_at, attempts, error_code, error_message)

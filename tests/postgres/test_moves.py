@@ -1,0 +1,419 @@
+"""Every other move: what it does, and that a lost lease does nothing and says so."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from ostinato import NewJob, NotFound, NotPossible, enqueue, enqueue_many, store
+from ostinato.store import Cancellation, Held, Outcome
+from tests.postgres.actors import Actor, everything, hire, room_of, until_blocked
+
+Connect = Callable[[], Awaitable[Any]]
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+async def actor(conn: Any) -> Actor:
+    return await hire(conn)
+
+
+async def claimed(actor: Actor, **options: Any) -> store.Claimed:
+    await enqueue(actor.conn, "work", {"n": 1}, **options)
+    return await actor.claim_one()
+
+
+async def test_complete_moves_to_history_with_its_output(actor: Actor) -> None:
+    jobs = [await claimed(actor) for _ in range(3)]
+
+    lost = await store.complete(actor.conn, jobs, [{"rows": 3}, [1, "zwei"]])
+
+    assert lost == set()
+    found = [await store.get_job(actor.conn, job.id) for job in jobs]
+    assert [job.state for job in found] == ["completed"] * 3
+    assert [job.output for job in found] == [{"rows": 3}, [1, "zwei"], None]
+    assert {await room_of(actor.conn, job.id) for job in jobs} == {"job_history"}
+    assert all(job.finished_at and job.started_at and job.finished_at >= job.started_at for job in found)
+    assert [job.attempts for job in found] == [[], [], []]
+
+
+async def test_completing_some_that_were_lost_names_just_those(actor: Actor) -> None:
+    kept, lost = await claimed(actor), await claimed(actor)
+    await store.release(actor.conn, [lost])
+
+    assert await store.complete(actor.conn, [kept, lost]) == {lost.id}
+    assert (await store.get_job(actor.conn, kept.id)).state == "completed"
+    assert (await store.get_job(actor.conn, lost.id)).state == "pending"
+
+
+async def test_leases_are_paired_with_their_jobs(actor: Actor) -> None:
+    one, two = await claimed(actor), await claimed(actor)
+    swapped = [Held(one.id, two.lease), Held(two.id, one.lease)]
+    before = await everything(actor.conn)
+
+    assert await store.complete(actor.conn, swapped) == {one.id, two.id}
+    assert await store.release(actor.conn, swapped) == set()
+    assert await everything(actor.conn) == before
+
+
+async def test_retry_waits_and_remembers_the_failed_attempt(actor: Actor) -> None:
+    job = await claimed(actor)
+
+    outcome = await store.retry(actor.conn, job.held, delay=timedelta(minutes=5), code="UPSTREAM_5XX", message="503")
+
+    found = await store.get_job(actor.conn, job.id)
+    assert outcome is Outcome.MOVED
+    assert (found.state, found.attempt, found.error_code, found.error_message) == ("retrying", 1, "UPSTREAM_5XX", "503")
+    assert found.run_at - found.attempts[0].finished == timedelta(minutes=5)
+    (attempt,) = found.attempts
+    assert (attempt.attempt, attempt.worker, attempt.code, attempt.message) == (1, actor.id, "UPSTREAM_5XX", "503")
+    assert (found.worker_id, found.lease) == (None, None)
+
+
+async def test_success_after_a_failure_forgets_the_error_but_not_the_attempt(actor: Actor) -> None:
+    job = await claimed(actor)
+    await store.retry(actor.conn, job.held, delay=timedelta(0), code="X", message="boom")
+
+    again = await actor.claim_one()
+    await store.complete(actor.conn, [again])
+
+    found = await store.get_job(actor.conn, job.id)
+    assert (found.state, found.attempt, found.error_code, found.error_message) == ("completed", 2, None, None)
+    assert [attempt.code for attempt in found.attempts] == ["X"]
+
+
+async def test_only_the_last_50_failed_attempts_are_kept(actor: Actor) -> None:
+    await enqueue(actor.conn, "work", max_attempts=100)
+    for n in range(55):
+        job = await actor.claim_one()
+        await store.retry(actor.conn, job.held, delay=timedelta(0), code="X", message=str(n))
+
+    found = await store.get_job(actor.conn, job.id)
+    assert [attempt.message for attempt in found.attempts] == [str(n) for n in range(5, 55)]
+    assert found.attempt == 55
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+async def test_snooze_runs_it_later_and_spends_no_attempt(actor: Actor, absolute: bool) -> None:
+    job = await claimed(actor)
+    until = datetime(2040, 1, 1, tzinfo=UTC)
+
+    if absolute:
+        outcome = await store.snooze(actor.conn, job.held, until=until)
+    else:
+        outcome = await store.snooze(actor.conn, job.held, delay=timedelta(hours=1))
+
+    found = await store.get_job(actor.conn, job.id)
+    assert (outcome, found.state, found.attempt, found.attempts) == (Outcome.MOVED, "pending", 0, [])
+    assert found.run_at == until if absolute else found.run_at > datetime.now(UTC) + timedelta(minutes=59)
+
+
+async def test_release_gives_it_back_at_once_and_spends_no_attempt(actor: Actor) -> None:
+    job = await claimed(actor)
+
+    assert await store.release(actor.conn, [job]) == {job.id}
+
+    again = await actor.claim_one()
+    assert (again.id, again.attempt, again.run_at) == (job.id, 1, job.run_at)
+
+
+async def test_dead_letter_keeps_why(actor: Actor) -> None:
+    job = await claimed(actor)
+
+    outcome = await store.dead_letter(actor.conn, job.held, code="NOT_FOUND", message="no such user")
+
+    found = await store.get_job(actor.conn, job.id)
+    assert outcome is Outcome.MOVED
+    assert (found.state, found.error_code, found.error_message) == ("dead_lettered", "NOT_FOUND", "no such user")
+    assert [attempt.code for attempt in found.attempts] == ["NOT_FOUND"]
+    assert await room_of(actor.conn, job.id) == "dead_letters"
+
+
+async def test_progress_is_seen_while_it_runs(actor: Actor) -> None:
+    job = await claimed(actor)
+
+    assert await store.progress(actor.conn, job.held, {"done": 3, "of": 10})
+
+    assert (await store.get_job(actor.conn, job.id)).progress == {"done": 3, "of": 10}
+
+
+async def test_cancel_ends_a_waiting_job_at_once(actor: Actor) -> None:
+    pending = await enqueue(actor.conn, "work", delay="1h")
+    retrying = await claimed(actor)
+    await store.retry(actor.conn, retrying.held, delay=SECOND, code="X", message="boom")
+
+    outcomes = [await store.cancel(actor.conn, job_id, reason="not needed") for job_id in (pending.id, retrying.id)]
+
+    assert outcomes == [Cancellation.CANCELLED] * 2
+    for job_id in (pending.id, retrying.id):
+        job = await store.get_job(actor.conn, job_id)
+        assert (job.state, job.error_code, job.error_message) == ("cancelled", "CANCELLED", "not needed")
+        assert await room_of(actor.conn, job_id) == "job_history"
+
+
+async def test_cancel_asks_the_worker_of_a_running_job_which_hears_of_it_at_once(
+    actor: Actor, connect: Connect
+) -> None:
+    listener, heard = await connect(), asyncio.Queue[str]()
+    await listener.add_listener("ostinato_cancel", lambda *said: heard.put_nowait(str(said[-1])))
+    job = await claimed(actor)
+
+    outcome = await store.cancel(actor.conn, job.id)
+
+    assert outcome is Cancellation.ASKED
+    assert await asyncio.wait_for(heard.get(), 10) == f"{actor.id}/{job.id}"
+    assert (await store.get_job(actor.conn, job.id)).state == "running"
+    renewal = await store.renew_worker(actor.conn, actor.id, lease=SECOND)
+    assert renewal is not None
+    assert renewal.cancelled == [job.id]
+
+
+async def test_cancel_of_a_finished_job_says_so_and_of_an_unknown_one_is_an_error(actor: Actor) -> None:
+    done, dead = await claimed(actor), await claimed(actor)
+    await store.complete(actor.conn, [done])
+    await store.dead_letter(actor.conn, dead.held, code="X", message="")
+
+    assert await store.cancel(actor.conn, done.id) is Cancellation.FINISHED
+    assert await store.cancel(actor.conn, dead.id) is Cancellation.FINISHED
+    with pytest.raises(NotFound, match="there is no job"):
+        await store.cancel(actor.conn, UUID(int=0))
+
+
+@pytest.mark.parametrize("move", ["retry", "snooze", "release", "dead_letter", "stop"])
+async def test_whatever_a_worker_does_with_a_job_that_was_called_off_it_ends_as_cancelled(
+    actor: Actor, move: str
+) -> None:
+    job = await claimed(actor)
+    await store.cancel(actor.conn, job.id)
+
+    outcome = await attempt_move(actor.conn, move, job.held)
+
+    assert outcome is Outcome.CANCELLED
+    assert (await store.get_job(actor.conn, job.id)).state == "cancelled"
+    assert await room_of(actor.conn, job.id) == "job_history"
+
+
+async def test_a_job_that_returns_before_it_hears_of_the_cancellation_is_completed(actor: Actor) -> None:
+    job = await claimed(actor)
+    await store.cancel(actor.conn, job.id)
+
+    assert await store.complete(actor.conn, [job]) == set()
+    assert (await store.get_job(actor.conn, job.id)).state == "completed"
+
+
+async def test_nobody_stops_a_job_that_was_not_called_off(actor: Actor) -> None:
+    job = await claimed(actor)
+
+    assert await store.stop(actor.conn, job.held) is Outcome.LOST
+    assert (await store.get_job(actor.conn, job.id)).state == "running"
+
+
+async def test_cancel_that_meets_a_claim_asks_instead(connect: Connect) -> None:
+    first, second = await connect(), await connect()
+    actor = await hire(first)
+    job = await enqueue(first, "work")
+    transaction = first.transaction()
+    await transaction.start()
+    await actor.claim_one()
+
+    cancelling = asyncio.create_task(store.cancel(second, job.id))
+    await until_blocked(first, second)
+    await transaction.commit()
+
+    assert await cancelling is Cancellation.ASKED
+    assert (await store.get_job(first, job.id)).cancel_requested_at is not None
+
+
+@pytest.mark.parametrize("move", ["complete", "retry", "snooze", "release", "dead_letter", "stop", "progress"])
+@pytest.mark.parametrize("thief", ["recover", "release", "nobody"])
+async def test_a_write_by_a_lease_that_was_lost_changes_nothing_and_says_so(
+    actor: Actor, move: str, thief: str
+) -> None:
+    job = await claimed(actor)
+    held = job.held
+    if thief == "recover":
+        await store.retire_workers(actor.conn, [actor.id])
+        await store.recover(actor.conn, max_attempts=5, poison=3)
+        other = await hire(actor.conn)
+        assert (await other.claim_one()).id == job.id
+    elif thief == "release":
+        await store.release(actor.conn, [job])
+        assert (await actor.claim_one()).attempt == job.attempt, "the attempt is no fence"
+    else:
+        held = Held(job.id, job.lease + 1)
+    before = await everything(actor.conn)
+
+    outcome = await attempt_move(actor.conn, move, held)
+
+    assert outcome is Outcome.LOST
+    assert await everything(actor.conn) == before
+
+
+async def attempt_move(conn: Any, move: str, held: Held) -> Outcome:
+    if move == "complete":
+        return Outcome.LOST if await store.complete(conn, [held]) else Outcome.MOVED
+    if move == "retry":
+        return await store.retry(conn, held, delay=SECOND, code="X", message="boom")
+    if move == "snooze":
+        return await store.snooze(conn, held, delay=SECOND)
+    if move == "release":
+        if not await store.release(conn, [held]):
+            return Outcome.LOST
+        return Outcome.CANCELLED if (await store.get_job(conn, held.id)).state == "cancelled" else Outcome.MOVED
+    if move == "dead_letter":
+        return await store.dead_letter(conn, held, code="X", message="boom")
+    if move == "progress":
+        return Outcome.MOVED if await store.progress(conn, held, {"n": 1}) else Outcome.LOST
+    return await store.stop(conn, held)
+
+
+async def test_hasten_runs_a_waiting_job_now(actor: Actor) -> None:
+    later = await enqueue(actor.conn, "work", delay="1h")
+    failed = await claimed(actor)
+    await store.retry(actor.conn, failed.held, delay=timedelta(hours=1), code="X", message="boom")
+
+    await store.hasten(actor.conn, later.id)
+    await store.hasten(actor.conn, failed.id)
+
+    actor.look_again()
+    assert {job.id for job in await actor.claim(5)} == {later.id, failed.id}
+    with pytest.raises(NotPossible, match="is running; only a waiting job"):
+        await store.hasten(actor.conn, later.id)
+    with pytest.raises(NotFound):
+        await store.hasten(actor.conn, UUID(int=0))
+
+
+async def buried(actor: Actor, **options: Any) -> UUID:
+    job = await claimed(actor, **options)
+    await store.dead_letter(actor.conn, job.held, code="X", message="boom")
+    return job.id
+
+
+async def test_redrive_moves_dead_letters_back_and_keeps_what_happened(actor: Actor) -> None:
+    job_id = await buried(actor)
+
+    assert await store.redrive(actor.conn, [job_id, UUID(int=0)]) == {job_id}
+
+    job = await actor.claim_one()
+    found = await store.get_job(actor.conn, job_id)
+    assert (job.id, job.attempt) == (job_id, 2)
+    assert [attempt.code for attempt in found.attempts] == ["X"]
+    assert await room_of(actor.conn, job_id) == "jobs"
+
+
+async def test_redrive_can_wait_and_can_begin_the_attempts_anew(actor: Actor) -> None:
+    at = datetime(2040, 1, 1, tzinfo=UTC)
+    later, soon = await buried(actor), await buried(actor)
+
+    await store.redrive(actor.conn, [later], at=at, reset_attempts=True)
+    await store.redrive(actor.conn, [soon], delay=timedelta(hours=1))
+
+    waiting = await store.get_job(actor.conn, later)
+    assert (waiting.run_at, waiting.attempt) == (at, 0)
+    assert (await store.get_job(actor.conn, soon)).run_at > datetime.now(UTC) + timedelta(minutes=59)
+
+
+async def test_redrive_is_possible_while_another_job_has_the_dedup_key(actor: Actor) -> None:
+    job_id = await buried(actor, dedup_key="k")
+    await enqueue(actor.conn, "work", dedup_key="k")
+
+    assert await store.redrive(actor.conn, [job_id]) == {job_id}
+
+
+async def test_redriving_by_a_filter_works_through_pages(actor: Actor) -> None:
+    await enqueue_many(actor.conn, [NewJob("work", {"n": n}, context={"tenant": n % 2}) for n in range(10)])
+    for job in await actor.claim(10):
+        await store.dead_letter(actor.conn, job.held, code="X", message="boom")
+    chosen = store.JobFilter(job_type="work", context={"tenant": 1})
+
+    redriven = set()
+    while page := await store.list_dead_letters(actor.conn, chosen, limit=2):
+        redriven |= await store.redrive(actor.conn, page)
+
+    assert len(redriven) == 5
+    assert await actor.conn.fetchval("select count(*) from ostinato.dead_letters") == 5
+
+
+async def test_recover_takes_back_what_a_dead_worker_held_and_counts_the_crash(connect: Connect) -> None:
+    conn = await connect()
+    dead, alive = await hire(conn, lease=timedelta(0)), await hire(conn)
+    await enqueue_many(conn, [NewJob("work")] * 4)
+    lost, kept = await dead.claim(3), await alive.claim(1)
+
+    assert await store.expire_workers(conn) == {dead.id}
+    recovered = await store.recover(conn, max_attempts=5, poison=3)
+
+    assert recovered == store.Recovered(returned=3, buried=0, cancelled=0)
+    assert (await store.get_job(conn, kept[0].id)).state == "running"
+    job = await store.get_job(conn, lost[0].id)
+    assert (job.state, job.attempt, job.error_code) == ("pending", 1, "LEASE_EXPIRED")
+    assert [(attempt.code, attempt.worker) for attempt in job.attempts] == [("LEASE_EXPIRED", dead.id)]
+    assert await store.renew_worker(conn, dead.id, lease=SECOND) is None
+    assert await store.recover(conn, max_attempts=5, poison=3) == store.Recovered(0, 0, 0)
+
+
+async def test_recover_buries_what_is_out_of_attempts_or_poisonous_and_ends_what_was_called_off(conn: Any) -> None:
+    types = [store.JobType(name="work"), store.JobType(name="once", max_attempts=1)]
+    await enqueue_many(conn, [NewJob("work", max_attempts=2), NewJob("work", max_attempts=9), NewJob("once")])
+    off = await enqueue(conn, "work", priority=-1)
+    ends: list[str] = []
+    for crash in range(3):
+        actor = await hire(conn, *types)
+        jobs = await actor.claim(10)
+        if crash == 0:
+            await store.cancel(conn, off.id)
+        await store.retire_workers(conn, [actor.id])
+        recovered = await store.recover(conn, max_attempts=5, poison=3)
+        ends.append(f"{len(jobs)}: {recovered.returned} {recovered.buried} {recovered.cancelled}")
+
+    assert ends == ["4: 2 1 1", "2: 1 1 0", "1: 0 1 0"]
+    rows = await conn.fetch("select job_type, max_attempts, attempt, error_code from ostinato.dead_letters order by id")
+    assert [tuple(row) for row in rows] == [
+        ("work", 2, 2, "LEASE_EXPIRED"),
+        ("work", 9, 3, "POISON"),
+        ("once", None, 1, "LEASE_EXPIRED"),
+    ]
+    assert (await store.get_job(conn, off.id)).state == "cancelled"
+
+
+async def test_a_renewal_and_an_expiry_at_the_same_moment_agree(connect: Connect) -> None:
+    first, second = await connect(), await connect()
+    actor = await hire(first, lease=timedelta(0))
+    transaction = first.transaction()
+    await transaction.start()
+    assert await store.renew_worker(first, actor.id, lease=timedelta(hours=1))
+
+    expiring = asyncio.create_task(store.expire_workers(second))
+    await until_blocked(first, second)
+    await transaction.commit()
+
+    assert await expiring == set()
+
+
+async def test_finishing_a_job_does_not_depend_on_partitions_made_ahead(actor: Actor) -> None:
+    job = await claimed(actor)
+    parts = await actor.conn.fetch("select inhrelid::regclass::text as name from pg_inherits")
+    for part in parts:
+        if part["name"].startswith("ostinato.job_history"):
+            await actor.conn.execute(f"drop table if exists {part['name']}")
+
+    assert await store.complete(actor.conn, [job]) == set()
+    assert (await store.get_job(actor.conn, job.id)).state == "completed"
+
+
+async def test_completion_and_business_work_commit_together_or_not_at_all(actor: Actor) -> None:
+    await actor.conn.execute("create table payments (n int)")
+    job = await claimed(actor)
+
+    with pytest.raises(asyncpg.PostgresError):
+        async with actor.conn.transaction():
+            await actor.conn.execute("insert into payments values (1)")
+            await store.complete(actor.conn, [job])
+            await actor.conn.execute("select 1 / 0")
+
+    assert await actor.conn.fetchval("select count(*) from payments") == 0
+    assert (await store.get_job(actor.conn, job.id)).state == "running"
