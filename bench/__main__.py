@@ -56,7 +56,7 @@ async def measure(bench: Bench, scenarios: list[str]) -> list[Figure]:
     print(f"{'':28}{'jobs/s':>10}{'against':>10}{'ratio':>8}{'goal':>7}")
     figures = []
     for name in scenarios:
-        print(f"… {name}", end="\r", file=sys.stderr, flush=True)
+        print(f"… {name}", end="\r" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
         figure = await getattr(bench, name)()
         print(line(figure), flush=True)
         figures.append(figure)

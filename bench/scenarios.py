@@ -121,7 +121,6 @@ class Bench:
                 await self.ours.fill_history(conn, history)
             if backlog:
                 await self.ours.fill(conn, backlog)
-            await conn.execute("checkpoint")
             full = [await self._drained(conn, self.sizes.drain) for _ in range(self.sizes.rounds)]
         return Figure(name, full, plain, 0.95)
 
