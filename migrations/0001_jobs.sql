@@ -110,10 +110,10 @@ comment on column ostinato.jobs.slot is 'which of its type''s max_running slots 
 comment on column ostinato.jobs.stacked_on is
     'why a live job may share its dedup key: its own id (asked to stack), or the running job it waits behind';
 
--- Room on each page for the version a claim writes; vacuum early and without pausing, since every job
--- leaves two dead rows here and the table is small.
+-- Room on each page for the versions that claims write: those that stay on their page need less WAL. Vacuum early and
+-- without pausing, since every job leaves two dead rows here and the table is small.
 alter table ostinato.jobs set (
-    fillfactor = 70,
+    fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_vacuum_insert_threshold = 10000,
     autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 1000,

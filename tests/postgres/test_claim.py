@@ -220,6 +220,21 @@ async def test_a_lowered_limit_holds_as_soon_as_a_worker_says_it(conn: Any) -> N
     assert len(await lowered.claim(5)) == 1
 
 
+async def test_a_limit_holds_over_all_queues_and_priorities_of_the_type_together(conn: Any) -> None:
+    slotted, rated = (
+        JobType(name="work", limit=Limit(max_running=3)),
+        JobType(name="mail", limit=Limit(rate=1.0, burst=2)),
+    )
+    actor = await hire(conn, slotted, rated, queues=["a", "b"])
+    lines = [(queue, priority) for queue in "ab" for priority in (0, 1)]
+    jobs = [NewJob(name, queue=queue, priority=line) for name in ("work", "mail") for queue, line in lines * 3]
+    await enqueue_many(conn, jobs)
+
+    claimed = Counter(job.job_type for job in await actor.claim(20))
+
+    assert claimed == {"work": 3, "mail": 2}
+
+
 async def test_a_wall_of_a_limited_type_does_not_hold_up_the_others(conn: Any) -> None:
     actor = await hire(conn, JobType(name="wall", limit=Limit(max_running=1)), "free")
     await enqueue_many(conn, [NewJob("wall")] * 300 + [NewJob("free")] * 5)

@@ -63,6 +63,11 @@ class Jobs(RuleBasedStateMachine):
         self.actors: list[Actor] = [self.run(hire(self.conn)) for _ in range(2)]
         self.jobs: dict[UUID, Model] = {}
         self.spent: list[Held] = []
+        # Something to do for every rule from the first step on.
+        for priority in (0, 0, 1, 1):
+            self.enqueue(priority, due=True)
+        self.claim(0, 2)
+        self.claim(1, 1)
 
     def teardown(self) -> None:
         self.run(self.conn.close())
@@ -246,6 +251,6 @@ def test_store_and_model_agree_after_any_sequence_of_moves(dsn: str) -> None:
     run_state_machine_as_test(
         OnThisServer,
         settings=settings(
-            max_examples=30, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
