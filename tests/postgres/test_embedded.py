@@ -25,6 +25,9 @@ from ostinato.embedded.account import Account
 from ostinato.errors import EmbeddedPostgresError
 
 CORE = Path(ostinato.__file__).parents[1]
+PACKAGES = os.pathsep.join([str(CORE), str(Path(asyncpg.__file__).parents[1])])
+# The tests' own interpreter may lie where only root can go: then the system's, if it is of the same version.
+PYTHONS = [sys.executable, f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"]
 FAST = {"fsync": "off"}
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
@@ -47,9 +50,9 @@ except EmbeddedPostgresError as error:
 
 
 class Program:
-    def __init__(self, data_dir: Path, *arguments: str, **options: Any) -> None:
-        command = [sys.executable, "-c", PROGRAM, str(data_dir), *arguments]
-        environment = {**os.environ, "PYTHONPATH": str(CORE)}
+    def __init__(self, data_dir: Path, *arguments: str, python: str = sys.executable, **options: Any) -> None:
+        command = [python, "-c", PROGRAM, str(data_dir), *arguments]
+        environment = {**os.environ, "PYTHONPATH": PACKAGES}
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, cwd="/", **options)
         assert self.process.stdout is not None
@@ -441,19 +444,24 @@ def test_an_ordinary_user_runs_the_server_inside_the_project(folder: Path) -> No
     project.mkdir()
     shutil.chown(project, "nobody")
     nobody: dict[str, Any] = {"user": "nobody", "group": "nogroup", "extra_groups": []}
-    code = f"""if True:
-        from pathlib import Path
-        from ostinato.embedded import default_data_dir
-        print(default_data_dir(Path("{project}")))"""
-    try:
-        environment = {"PYTHONPATH": str(CORE)}
-        command = [sys.executable, "-c", code]
-        place = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=True, **nobody)
-    except (PermissionError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"user nobody cannot run {sys.executable} with {CORE}: {error}")
+    code = f"import pathlib, ostinato.embedded as e; print(e.default_data_dir(pathlib.Path('{project}')))"
+    python, place = run_by_any([[python, "-c", code] for python in PYTHONS], env={"PYTHONPATH": PACKAGES}, **nobody)
 
-    with Program(Path(place.stdout.strip()), **nobody) as program:
+    with Program(Path(place), python=python, **nobody) as program:
         assert "error" not in program.said, program.said
         assert query(program.said["dsn"], "SHOW data_directory") == str(project / ".ostinato" / "postgres")
         with gone_within(program.said["pid"], 5):
             program.process.kill()
+
+
+def run_by_any(commands: list[list[str]], **options: Any) -> tuple[str, str]:
+    """The first program that can be run, and what it said."""
+    reasons = []
+    for command in commands:
+        try:
+            done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=True, **options)
+        except (OSError, subprocess.CalledProcessError) as error:
+            reasons.append(f"{command[0]}: {error} {getattr(error, 'stderr', '')}")
+        else:
+            return command[0], done.stdout.strip()
+    pytest.skip(f"the user can run none of the interpreters: {'; '.join(reasons)}")
