@@ -1,8 +1,18 @@
-"""`ostinato`: the command line."""
+"""`ostinato`: the command line. Starts light: whoever presses Ctrl-C while Python still imports sees no traceback."""
 
-import click
+import signal
+import sys
 
 
-@click.group()
 def main() -> None:
-    """Recurring and one-off jobs on Postgres."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from ostinato_cli.commands import run
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    code = run(sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

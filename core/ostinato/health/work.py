@@ -9,6 +9,7 @@ from ostinato.health.finding import Finding, fail, ok, warn
 from ostinato.store.doctor import Line, Lost
 
 LONG_WAIT: Final = timedelta(minutes=5)
+GRACE: Final = timedelta(seconds=10)  # a leader looks every few seconds
 FEW_DAYS: Final = 3
 LEADER: Final = "run a leader: `ostinato operator`, or `ostinato worker --duties`"
 
@@ -42,7 +43,7 @@ def judge_queues(lines: Sequence[Line]) -> Finding:
 
 
 def judge_lost(lost: Lost) -> Finding:
-    if lost.workers and lost.silent:
+    if lost.workers and lost.silent and lost.silent > GRACE:
         saw = f"{lost.workers} workers lost their lease, the first {format_duration(lost.silent)} ago"
         return warn("recovery", f"{saw}, and nobody took their jobs back", LEADER)
     if lost.jobs:
