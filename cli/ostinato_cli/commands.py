@@ -14,8 +14,9 @@ from ostinato_cli.dead_letters import dead_letters
 from ostinato_cli.demo import demo
 from ostinato_cli.doctor import doctor
 from ostinato_cli.enqueue import enqueue
-from ostinato_cli.exits import BAD_USAGE, INTERRUPTED, NO_DATABASE, NOT_DONE, PIPE_CLOSED
+from ostinato_cli.exits import BAD_USAGE, NO_DATABASE, NOT_DONE, PIPE_CLOSED
 from ostinato_cli.jobs import jobs
+from ostinato_cli.main import INTERRUPTED
 from ostinato_cli.migrate import migrate
 from ostinato_cli.queues import queues
 from ostinato_cli.workers import workers

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -65,7 +65,9 @@ async def examine(settings: Settings, dsn: Dsn) -> list[Finding]:
         dsn = await settle(dsn)
     except Unreachable as error:
         return [Finding("connection", Verdict.FAIL, str(error), "without a connection nothing else can be checked")]
-    async with connect(dsn) as conn, connect(dsn) as other:
+    # As if behind PgBouncer, so that one that nobody told us of is found instead of stumbled over.
+    careful = replace(dsn, pgbouncer=True)
+    async with connect(careful) as conn, connect(careful) as other:
         first = Finding("connection", Verdict.OK, str(dsn))
         return [first, *await _server(settings, dsn, conn, other), *await _work(conn)]
 
@@ -79,13 +81,18 @@ async def _server(settings: Settings, dsn: Dsn, conn: PostgresConnection, other:
         health.judge_version(server),
         health.judge_clock(before, at, after),
         health.judge_pooler(pooler, server, flagged=dsn.pgbouncer, own_listen_dsn=listens),
-        await _notifications(settings, conn, other),
+        await _notifications(settings, conn, other, deaf=pooler.shared and not listens),
         health.judge_autovacuum(server, await facts.look_at_tables(conn)),
         health.judge_horizon(await facts.look_at_horizon(conn), server),
     ]
 
 
-async def _notifications(settings: Settings, sender: PostgresConnection, other: PostgresConnection) -> Finding:
+async def _notifications(
+    settings: Settings, sender: PostgresConnection, other: PostgresConnection, *, deaf: bool
+) -> Finding:
+    """`deaf`: not even tried, since the LISTEN would stay behind on a server that the pooler lends to others."""
+    if deaf:
+        return health.judge_notifications(None, own_dsn=False)
     try:
         async with _listener(settings, other) as listener:
             seconds = await facts.look_at_notifications(listener, sender, patience=PATIENCE)

@@ -6,5 +6,4 @@ DONE: Final = 0
 NOT_DONE: Final = 1
 BAD_USAGE: Final = 2
 NO_DATABASE: Final = 3
-INTERRUPTED: Final = 130  # as a shell reports SIGINT
 PIPE_CLOSED: Final = 141  # as a shell reports SIGPIPE

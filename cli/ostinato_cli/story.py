@@ -1,6 +1,7 @@
 """What the demo tells: the whole life of a job, each step done for real through the store."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any, Final
@@ -18,7 +19,7 @@ NAMESPACE: Final = "demo"
 TYPE: Final = "send_email"
 LONG: Final = timedelta(minutes=5)  # a lease that outlasts the story
 SHORT: Final = timedelta(seconds=1)  # a lease and a delay that nobody has to wait long for
-PAUSE: Final = 0.2  # so that a person can read along
+PAUSE: Final = 0.2 if sys.stdout.isatty() else 0.0  # so that a person can read along
 
 
 class Story:
@@ -94,7 +95,7 @@ class Story:
         doomed = await self.hire(SHORT)
         late = await self.take(job_id, worker=doomed)
         await self.say("", "kill -9: the worker is gone, and does not renew its lease of 1 s")
-        await asyncio.sleep(SHORT.total_seconds() + PAUSE)
+        await asyncio.sleep(SHORT.total_seconds() * 1.1)
         await store.expire_workers(self.conn)
         await store.recover(self.conn, max_attempts=self.settings.max_attempts, poison=self.settings.poison)
         await self.look(job_id, "recover", "the crash counts as an attempt")

@@ -11,7 +11,10 @@ from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 from ostinato.errors import InvalidArgument
 from ostinato.settings import switch
 
-RULE: Final = "it must be a URL such as postgresql://user:password@host:5432/database"
+RULE: Final = (
+    "it must be a URL such as postgresql://user:password@host:5432/database, "
+    "with special characters of a password as %2F and the like"
+)
 OPTION: Final = "pgbouncer"
 
 
@@ -43,6 +46,9 @@ def _split(text: str) -> SplitResult:
         raise InvalidArgument("dsn", "***", RULE) from None
     if url.scheme not in ("postgresql", "postgres"):
         raise InvalidArgument("dsn", "***" if "@" in text or "password" in text else text, RULE)
+    # A password with a bare "/", "?" or "#" ends the host early: the rest of it would be shown as something else.
+    if "@" in url.path + url.fragment + "".join(name for name, _ in parse_qsl(url.query, keep_blank_values=True)):
+        raise InvalidArgument("dsn", "***", RULE)
     return url
 
 

@@ -86,8 +86,8 @@ async def settle(dsn: Dsn) -> Dsn:
 async def _reach(dsn: Dsn) -> tuple[PostgresConnection, Dsn]:
     try:
         return await _try_both(dsn)
-    except asyncpg.ClientConfigurationError as error:
-        raise InvalidArgument("dsn", dsn.shown, f"{error}; {RULE}") from None
+    except ValueError:  # asyncpg's own errors about a DSN are ValueErrors too
+        raise InvalidArgument("dsn", dsn.shown, RULE) from None
     except tuple(kind for kinds in WHILE_CONNECTING for kind in kinds) as error:
         raise Unreachable(f"cannot connect to {dsn}: {_reason(error)}; {_advice(error, WHILE_CONNECTING)}") from None
 
