@@ -14,7 +14,7 @@ from ostinato.durations import format_duration
 from ostinato.lifecycle import State
 from ostinato.store import Attempt, Job, Worker
 from ostinato_cli.ages import age, at
-from ostinato_cli.table import plain
+from ostinato_cli.table import plain, printable
 
 WIDTH: Final = 12
 INDENT: Final = " " * WIDTH
@@ -28,7 +28,7 @@ class JobPage:
     max_attempts: int
 
     def show(self) -> None:
-        click.echo("\n".join(self._lines()))
+        click.echo(printable("\n".join(self._lines())))
 
     def _lines(self) -> Iterator[str]:
         job = self.job

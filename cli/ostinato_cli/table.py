@@ -19,7 +19,11 @@ def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def plain(text: str) -> str:
     """On one line, and without the characters by which a job's text could command somebody's terminal."""
-    return "".join(character if character.isprintable() else " " for character in text).strip()
+    return printable(text).replace("\n", " ").strip()
+
+
+def printable(text: str) -> str:
+    return "".join(character if character.isprintable() or character == "\n" else " " for character in text)
 
 
 def shortened(text: str | None) -> str:

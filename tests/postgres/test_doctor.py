@@ -44,6 +44,7 @@ def test_a_fit_database_passes_every_check(dsn: str) -> None:
     assert list(found) == CHECKS
     assert {finding["verdict"] for finding in found.values()} == {"ok"}
     assert all(finding["advice"] is None for finding in found.values())
+    assert found["pooler"]["saw"] == "none: connected to the server itself"
 
 
 def test_people_get_a_line_for_each_check_and_what_to_do_below(empty_dsn: str) -> None:
