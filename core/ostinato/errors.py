@@ -4,6 +4,8 @@ OstinatoError
 ├── InvalidArgument          what was asked for breaks a rule (also a ValueError)
 ├── NotFound                 no such job
 ├── NotPossible              the job's state does not allow it
+├── Unreachable              the database does not answer, or not to us
+├── NotMigrated              the database has no schema of ours, or an older one
 ├── MigrationError           the schema and the migration files disagree
 └── EmbeddedPostgresError    our own server cannot be used
 """
@@ -36,6 +38,14 @@ class NotFound(OstinatoError, LookupError):
 
 class NotPossible(OstinatoError):
     """The job is there, but not in a state in which that can be done."""
+
+
+class Unreachable(OstinatoError):
+    """Says where, why, and what to check; never a password."""
+
+
+class NotMigrated(OstinatoError):
+    """A table, column or function that this code needs is not there: `ostinato migrate` makes it."""
 
 
 class MigrationError(OstinatoError):

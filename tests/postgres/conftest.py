@@ -17,7 +17,13 @@ from ostinato.embedded import EmbeddedPostgres, wheel_bin_dirs
 from ostinato.migrations import migrate, read_migrations
 
 TEMPLATE = "ostinato_template"
-FAST = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "256MB", "max_connections": "100"}
+FAST = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "256MB",
+    "max_connections": "100",
+    "max_prepared_transactions": "5",
+}
 DEBIAN = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 GIVEN = os.environ.get("OSTINATO_TEST_DSN")
 
@@ -57,12 +63,16 @@ def folder() -> Iterator[Path]:
 def server(request: pytest.FixtureRequest, folder: Path) -> Iterator[Server]:
     if request.param == "given":
         given = GivenServer(str(GIVEN))
-        asyncio.run(make_template(given))
+        make_template(given)
         yield given
-        asyncio.run(run(given.dsn, f"drop database {TEMPLATE}"))
+        on(given.dsn, lambda conn: conn.execute(f"drop database {TEMPLATE}"))
         return
-    with EmbeddedPostgres(folder / request.param, bin_dir=BINARIES[request.param], settings=FAST) as embedded:
-        asyncio.run(make_template(embedded))
+    yield from started(request.param, folder)
+
+
+def started(name: str, folder: Path) -> Iterator[Server]:
+    with EmbeddedPostgres(folder / name, bin_dir=BINARIES[name], settings=FAST) as embedded:
+        make_template(embedded)
         yield embedded
 
 
@@ -98,20 +108,25 @@ async def conn(connect: Callable[[], Awaitable[Any]]) -> Any:
 
 def database(server: Server, template: str) -> Iterator[str]:
     name = f"ostinato_test_{os.urandom(4).hex()}"
-    asyncio.run(run(server.dsn, f"create database {name} template {template}"))
+    on(server.dsn, lambda conn: conn.execute(f"create database {name} template {template}"))
     yield server.dsn_for(name)
-    asyncio.run(run(server.dsn, f"drop database {name} with (force)"))
+    on(server.dsn, lambda conn: conn.execute(f"drop database {name} with (force)"))
 
 
-async def make_template(server: Server) -> None:
-    await run(server.dsn, f"drop database if exists {TEMPLATE}", f"create database {TEMPLATE} template template1")
-    conn = await asyncpg.connect(server.dsn_for(TEMPLATE))
-    await migrate(conn, read_migrations())
-    await conn.close()
+def make_template(server: Server) -> None:
+    on(server.dsn, lambda conn: conn.execute(f"drop database if exists {TEMPLATE}"))
+    on(server.dsn, lambda conn: conn.execute(f"create database {TEMPLATE} template template1"))
+    on(server.dsn_for(TEMPLATE), lambda conn: migrate(conn, read_migrations()))
 
 
-async def run(dsn: str, *commands: str) -> None:
-    conn = await asyncpg.connect(dsn)
-    for command in commands:
-        await conn.execute(command)
-    await conn.close()
+def on(dsn: str, act: Callable[[Any], Awaitable[Any]]) -> Any:
+    """Do one thing on a connection of its own, from a test that is not async."""
+
+    async def run() -> Any:
+        conn = await asyncpg.connect(dsn)
+        try:
+            return await act(conn)
+        finally:
+            await conn.close()
+
+    return asyncio.run(run())

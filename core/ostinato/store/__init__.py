@@ -4,6 +4,7 @@ The first argument is always the connection (an asyncpg connection or pool), so 
 transactions. Database time decides everything; nothing here reads our own clock.
 """
 
+from ostinato.store.doctor import clock
 from ostinato.store.job import Attempt, Cancellation, Claimed, Held, Job, Outcome, QueueCount
 from ostinato.store.jobs import (
     JobFilter,
@@ -46,6 +47,8 @@ from ostinato.store.workers import (
     Worker,
     drain_workers,
     expire_workers,
+    find_max_attempts,
+    get_worker,
     list_workers,
     mark_idle,
     register_worker,
@@ -72,13 +75,16 @@ __all__ = [
     "Worker",
     "cancel",
     "claim",
+    "clock",
     "complete",
     "count_jobs",
     "dead_letter",
     "drain_workers",
     "expire_workers",
     "find_lanes",
+    "find_max_attempts",
     "get_job",
+    "get_worker",
     "hasten",
     "list_dead_letters",
     "list_jobs",

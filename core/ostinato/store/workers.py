@@ -126,6 +126,20 @@ async def list_workers(conn: Connection, *, namespace: str | None = None, pool: 
     return [Worker(**{**row, "info": from_json(row["info"])}) for row in rows]
 
 
+async def get_worker(conn: Connection, worker_id: UUID) -> Worker | None:
+    """Also one that has ended; None once it is forgotten."""
+    row = await SQL["get_worker"].fetchrow(conn, id=worker_id)
+    return None if row is None else Worker(**{**row, "info": from_json(row["info"])})
+
+
+async def find_max_attempts(conn: Connection, namespace: str, job_type: str, job_version: int) -> int | None:
+    """What the workers that serve a type say of it; None if nobody said."""
+    most: int | None = await SQL["find_max_attempts"].fetchval(
+        conn, namespace=namespace, job_type=job_type, job_version=job_version
+    )
+    return most
+
+
 async def _register_job_types(conn: Connection, worker: NewWorker) -> None:
     served = worker.job_types
     await SQL["register_job_types"].execute(

@@ -76,3 +76,14 @@ where ended_at is null
     and namespace = :namespace                  -- if namespace
     and pool = :pool                            -- if pool
 order by started_at, id
+
+-- name: get_worker
+-- Also one that has ended: somebody asks who ran a job.
+select id, namespace, pool, pod, queues, job_types, concurrency, info::text, started_at, lease_expires_at,
+    draining_at, ended_at, (select count(*) from ostinato.jobs where worker_id = workers.id and state = 'running') as running
+from ostinato.workers
+where id = :id
+
+-- name: find_max_attempts
+select max_attempts from ostinato.job_types
+where namespace = :namespace and job_type = :job_type and job_version = :job_version
