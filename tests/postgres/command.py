@@ -1,11 +1,15 @@
 """Runs the real `ostinato` as a process of its own, as a person would."""
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
+
+import asyncpg
 
 COMMAND = [sys.executable, "-m", "ostinato_cli.main"]
 
@@ -43,3 +47,16 @@ def enqueued(dsn: str, *arguments: object, job_type: str = "send_email") -> str:
     done = ostinato("enqueue", job_type, *arguments, "-o", "json", dsn=dsn)
     assert done.code == 0, done.err
     return str(done.json["id"])
+
+
+def on(dsn: str, act: Callable[[Any], Awaitable[Any]]) -> Any:
+    """Do one thing on a connection of its own, from a test that is not async."""
+
+    async def run() -> Any:
+        conn = await asyncpg.connect(dsn)
+        try:
+            return await act(conn)
+        finally:
+            await conn.close()
+
+    return asyncio.run(run())

@@ -1,18 +1,16 @@
 """A server for all tests of a session, and a migrated database of its own for each test."""
 
-import asyncio
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
 
-import asyncpg
 import pytest
 
 from ostinato.embedded import EmbeddedPostgres
 from ostinato.migrations import migrate, read_migrations
+from tests.postgres.command import on
 
 TEMPLATE = "migrated"
 numbers = count(1)
@@ -54,16 +52,3 @@ def database(server: EmbeddedPostgres, template: str) -> Iterator[str]:
     on(server.dsn, lambda conn: conn.execute(f"create database {name} template {template}"))
     yield server.dsn_for(name)
     on(server.dsn, lambda conn: conn.execute(f"drop database {name} with (force)"))
-
-
-def on(dsn: str, act: Callable[[Any], Awaitable[Any]]) -> Any:
-    """Do one thing on a connection of its own, from a test that is not async."""
-
-    async def run() -> Any:
-        conn = await asyncpg.connect(dsn)
-        try:
-            return await act(conn)
-        finally:
-            await conn.close()
-
-    return asyncio.run(run())

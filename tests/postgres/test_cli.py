@@ -14,8 +14,7 @@ import pytest
 
 from ostinato import store
 from ostinato.store import Claimed, JobType, Lanes, NewWorker
-from tests.postgres.command import COMMAND, enqueued, environment, ostinato
-from tests.postgres.conftest import on
+from tests.postgres.command import COMMAND, enqueued, environment, on, ostinato
 
 # The contract of DESIGN section 7, and the concurrency key.
 COLUMNS = (
