@@ -37,8 +37,11 @@ create function ostinato.first_id(instant timestamptz) returns uuid language sql
         'hex')::uuid
 $$;
 
--- Each claim of each job takes a fresh token: the fence that every later write must name.
-create sequence ostinato.leases as bigint cache 50;
+-- Each claim of each job takes a fresh token: the fence that every later write must name. Random, not from a sequence:
+-- after a failover that loses the last moments a sequence gives the same numbers out again, and the worker of a lost
+-- claim would pass for the holder of the new one.
+create function ostinato.new_lease() returns bigint language sql volatile parallel safe
+    as 'select (random() * 9007199254740992)::bigint';
 
 -- What may be in a column, as domains: they are checked when a value comes in, not again at every claim, and a session
 -- prepares them once, where a table's CHECK is prepared anew by every statement. What a driver cannot read back (a year

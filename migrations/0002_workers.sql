@@ -75,6 +75,17 @@ begin
 end
 $$;
 
+-- A claim that a crash of the server undoes was never made: its job waits again, and what its worker writes is refused.
+-- So a claim need not wait for the disk. Only where it is alone in its transaction: others' work is not ours to risk.
+create function ostinato.need_not_be_durable(alone boolean) returns boolean language plpgsql as $$
+begin
+    if alone then
+        perform set_config('synchronous_commit', 'off', true);
+    end if;
+    return true;
+end
+$$;
+
 -- However a job stops running, its slot is free in the same transaction, and whoever waits for the slot or for
 -- the job's concurrency key hears of it.
 create function ostinato.let_go() returns trigger language plpgsql as $$

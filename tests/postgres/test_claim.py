@@ -105,6 +105,28 @@ async def test_every_claim_has_a_lease_of_its_own(conn: Any) -> None:
     assert len(set(leases)) == 3
 
 
+async def test_a_claim_waits_for_the_disk_only_with_others_in_its_transaction(conn: Any) -> None:
+    actor = await hire(conn)
+    await enqueue_many(conn, [NewJob("work")] * 2)
+    # Says at commit, when a deferred trigger runs, whether this commit will wait.
+    await conn.execute(
+        """
+        create table said (waits text);
+        create function say() returns trigger language plpgsql as
+            'begin insert into said values (current_setting(''synchronous_commit'')); return null; end';
+        create constraint trigger say after update on ostinato.jobs deferrable initially deferred
+            for each row execute function say();
+        """
+    )
+
+    await actor.claim(1)
+    async with conn.transaction():
+        await actor.claim(1)
+
+    assert [row["waits"] for row in await conn.fetch("select waits from said")] == ["off", "on"]
+    assert await conn.fetchval("show synchronous_commit") == "on"
+
+
 async def test_a_worker_that_drains_or_has_ended_or_never_was_gets_nothing(conn: Any) -> None:
     draining, ended, stranger = await hire(conn), await hire(conn), await hire(conn)
     await enqueue_many(conn, [NewJob("work")] * 3)

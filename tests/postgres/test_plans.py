@@ -88,6 +88,7 @@ async def hot(conn: Any) -> list[tuple[str, Statement, dict[str, Any]]]:
     ids, leases = [row["id"] for row in rows], [row["lease"] for row in rows]
     lanes: dict[str, Any] = {
         "worker_id": worker_id,
+        "alone": True,
         "namespace": "default",
         "types": ["type1", "type2"],
         "limit": 500,

@@ -14,7 +14,7 @@ from ostinato.payload import encode_value
 from ostinato.store import jobs, retention
 from ostinato.store.job import Cancellation, Claimed, Held, Outcome
 from ostinato.store.lanes import Lanes
-from ostinato.store.statements import Connection, load
+from ostinato.store.statements import Connection, load, rows_in
 
 SQL: Final = load("moves")
 NOW: Final = timedelta(0)
@@ -59,6 +59,7 @@ async def _claim(conn: Connection, worker_id: UUID, lanes: Lanes, types: list[st
             return await statement.fetch(
                 conn,
                 worker_id=worker_id,
+                alone=_alone(conn),
                 namespace=lanes.namespace,
                 types=types,
                 limit=limit,
@@ -75,25 +76,33 @@ async def _claim(conn: Connection, worker_id: UUID, lanes: Lanes, types: list[st
     return []
 
 
+def _alone(conn: Connection) -> bool:
+    """Whether the next statement is a transaction of its own. The driver knows; a pool's always is."""
+    in_transaction = getattr(conn, "is_in_transaction", None)
+    return in_transaction is None or not in_transaction()
+
+
 async def complete(conn: Connection, held: Sequence[Held | Claimed], outputs: Sequence[Any] = ()) -> set[UUID]:
     """Move them to history. The ids that come back were lost to another worker: their results do not count.
 
     `outputs` are in the order of `held`; where there are fewer, the rest has none.
     """
-    given = {
-        "ids": [fence.id for fence in held],
-        "leases": [fence.lease for fence in held],
-        "outputs": [encode_value("output", output) for output in outputs],
-    }
+    ids, leases = [fence.id for fence in held], [fence.lease for fence in held]
+    encoded = [encode_value("output", output) for output in outputs]
+    if await _complete(conn, ids=ids, leases=leases, outputs=encoded) == len(ids):
+        return set()
+    return {row["id"] for row in await SQL["find_lost"].fetch(conn, ids=ids, leases=leases)}
+
+
+async def _complete(conn: Connection, **given: Any) -> int:
     try:
-        lost = await SQL["complete"].fetch(conn, **given)
+        return rows_in(await SQL["complete"].execute(conn, **given))
     except asyncpg.CheckViolationError as error:
         if "no partition" not in str(error):
             raise
         # Nobody made partitions ahead for two weeks. Finishing a job must not depend on that.
         await retention.make_partitions(conn)
-        lost = await SQL["complete"].fetch(conn, **given)
-    return {row["id"] for row in lost}
+        return rows_in(await SQL["complete"].execute(conn, **given))
 
 
 async def retry(conn: Connection, held: Held, *, delay: timedelta, code: str, message: str) -> Outcome:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Final
 
-from ostinato.store.statements import Connection, load
+from ostinato.store.statements import Connection, load, rows_in
 
 SQL: Final = load("retention")
 DAYS_AHEAD: Final = 14
@@ -30,19 +30,14 @@ async def prune_history(conn: Connection, *, keep: timedelta) -> list[str]:
 
 async def prune_idempotency_keys(conn: Connection, *, limit: int = BATCH) -> int:
     """Forget keys that have expired."""
-    return _count(await SQL["prune_idempotency_keys"].execute(conn, limit=limit))
+    return rows_in(await SQL["prune_idempotency_keys"].execute(conn, limit=limit))
 
 
 async def prune_workers(conn: Connection, *, keep: timedelta, limit: int = BATCH) -> int:
     """Forget workers that ended longer than `keep` ago."""
-    return _count(await SQL["prune_workers"].execute(conn, keep=keep, limit=limit))
+    return rows_in(await SQL["prune_workers"].execute(conn, keep=keep, limit=limit))
 
 
 async def prune_dead_letters(conn: Connection, *, keep: timedelta, limit: int = BATCH) -> int:
     """Only when somebody asked for it: nothing else ever drops a dead letter."""
-    return _count(await SQL["prune_dead_letters"].execute(conn, keep=keep, limit=limit))
-
-
-def _count(status: str) -> int:
-    """ "DELETE 42" """
-    return int(status.rpartition(" ")[2])
+    return rows_in(await SQL["prune_dead_letters"].execute(conn, keep=keep, limit=limit))

@@ -104,6 +104,11 @@ def load(name: str) -> StatementFile:
     return StatementFile(name)
 
 
+def rows_in(status: str) -> int:
+    """How many rows a statement wrote, by what the server said of it: "DELETE 42"."""
+    return int(status.rpartition(" ")[2])
+
+
 def names() -> list[str]:
     """Every statement file there is."""
     return sorted(entry.name.removesuffix(".sql") for entry in _folder().iterdir() if entry.name.endswith(".sql"))

@@ -34,11 +34,13 @@ with ready as materialized (
         for update skip locked
     ) as waiting
     -- A worker that was declared dead, or told to drain, gets nothing.
-    where exists (select from ostinato.workers where id = :worker_id and ended_at is null and draining_at is null)
+    where exists (
+        select from ostinato.workers
+        where id = :worker_id and ended_at is null and draining_at is null and ostinato.need_not_be_durable(:alone))
     limit :limit
 )
 update ostinato.jobs
-set state = 'running', attempt = attempt + 1, lease = nextval('ostinato.leases'),
+set state = 'running', attempt = attempt + 1, lease = ostinato.new_lease(),
     worker_id = :worker_id, started_at = now()
 where ctid = any(array(select place from ready))
 returning id, lease, queue, job_type, job_version, payload::text, priority, run_at, attempt, max_attempts, timeout,
@@ -48,7 +50,8 @@ returning id, lease, queue, job_type, job_version, payload::text, priority, run_
 -- The same for a worker that serves limited types: those have lanes of their own (`solo`), which take no more than
 -- there are free slots and tokens. A slot or bucket that another claim holds is skipped: it counts as taken.
 with alive as materialized (
-    select from ostinato.workers where id = :worker_id and ended_at is null and draining_at is null
+    select from ostinato.workers
+    where id = :worker_id and ended_at is null and draining_at is null and ostinato.need_not_be_durable(:alone)
 ), rule as materialized (
     select job_type, max_running, rate from ostinato.limits
     where namespace = :namespace and job_type = any(:limited::text[])
@@ -117,7 +120,7 @@ with alive as materialized (
     where slots.namespace = :namespace and slots.job_type = admitted.solo and slots.slot = admitted.slot
 )
 update ostinato.jobs
-set state = 'running', attempt = attempt + 1, lease = nextval('ostinato.leases'),
+set state = 'running', attempt = attempt + 1, lease = ostinato.new_lease(),
     worker_id = :worker_id, started_at = now(), slot = admitted.slot
 from admitted
 where jobs.id = admitted.id
@@ -126,20 +129,24 @@ returning jobs.id, lease, queue, job_type, job_version, payload::text, priority,
 
 -- name: complete
 -- Its end by the wall clock: a handler's own transaction, in which this may run, began when the attempt did.
--- What comes back are the ids whose lease was lost: as a rule, nothing.
-with given as materialized (
-    select * from unnest(:ids::uuid[], :leases::bigint[], :outputs::text[]) as given (id, lease, output)
-), done as (
-    delete from ostinato.jobs using given
+-- Nothing is returned: the number of rows tells whether all were still held, and as a rule they were.
+with done as (
+    delete from ostinato.jobs
+    using unnest(:ids::uuid[], :leases::bigint[], :outputs::text[]) as given (id, lease, output)
     where jobs.id = any(:ids::uuid[]) and jobs.id = given.id and jobs.lease = given.lease
     returning jobs.*, given.output as given
-), kept as (
-    insert into ostinato.job_history (<carried>, state, lease, worker_id, started_at, finished_at, attempts, output)
-    select <carried>, 'completed', lease, worker_id, started_at, statement_timestamp(), attempts, given::jsonb
-    from done
-    returning id
 )
-select id from given where (select count(*) from kept) < cardinality(:ids::uuid[]) and id not in (select id from kept)
+insert into ostinato.job_history (<carried>, state, lease, worker_id, started_at, finished_at, attempts, output)
+select <carried>, 'completed', lease, worker_id, started_at, statement_timestamp(), attempts, given::jsonb
+from done
+
+-- name: find_lost
+-- Which of these claims did not end as completed.
+select given.id
+from unnest(:ids::uuid[], :leases::bigint[]) as given (id, lease)
+where not exists (
+    select from ostinato.job_history as done
+    where done.id = given.id and done.lease = given.lease and done.state = 'completed')
 
 -- name: retry
 update ostinato.jobs
