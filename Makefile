@@ -39,7 +39,7 @@ lock: $(READY) ## pin every dependency again
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --all-extras --no-emit-package ostinato \
 		--custom-compile-command 'make lock' -o requirements.lock pyproject.toml
 
-clean: ## remove the environment, caches and the embedded database
+clean: ## remove the environment, the caches and .ostinato (root keeps its database in /var/lib/ostinato)
 	rm -rf .venv .ostinato .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
 
 $(READY): pyproject.toml requirements.lock
