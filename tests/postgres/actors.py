@@ -8,8 +8,11 @@ from typing import Any
 from uuid import UUID
 
 from ostinato import store
+from ostinato.lifecycle import State
+from ostinato.store import Held, Outcome
 
 LEASE = timedelta(minutes=5)
+HOUR = timedelta(hours=1)
 
 
 @dataclass
@@ -73,3 +76,25 @@ async def until_blocked(watcher: Any, waiting: Any) -> None:
             "select pg_blocking_pids($1)", waiting.get_server_pid()
         ):
             await asyncio.sleep(0.005)
+
+
+async def attempt_move(conn: Any, move: str, held: Held) -> Outcome:
+    """One of the fenced moves, by name, and what became of it."""
+    match move:
+        case "complete":
+            return Outcome.LOST if await store.complete(conn, [held]) else Outcome.MOVED
+        case "retry":
+            return await store.retry(conn, held, delay=HOUR, code="X", message="boom")
+        case "snooze":
+            return await store.snooze(conn, held, delay=HOUR)
+        case "release":
+            if not await store.release(conn, [held]):
+                return Outcome.LOST
+            ended = (await store.get_job(conn, held.id)).state is State.CANCELLED
+            return Outcome.CANCELLED if ended else Outcome.MOVED
+        case "dead_letter":
+            return await store.dead_letter(conn, held, code="X", message="boom")
+        case "progress":
+            return Outcome.MOVED if await store.progress(conn, held, {"n": 1}) else Outcome.LOST
+        case _:
+            return await store.stop(conn, held)

@@ -1,78 +1,31 @@
 """The embedded server, with real processes: what holds when programs are killed, run twice, or run as root."""
 
-import asyncio
-import contextlib
-import json
 import os
-import select
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import asyncpg
 import pytest
 
-import ostinato
-from ostinato.embedded import EmbeddedPostgres, default_data_dir, wheel_bin_dirs
+from ostinato.embedded import EmbeddedPostgres, wheel_bin_dirs
 from ostinato.embedded.account import Account
 from ostinato.errors import EmbeddedPostgresError
-
-CORE = Path(ostinato.__file__).parents[1]
-PACKAGES = os.pathsep.join([str(CORE), str(Path(asyncpg.__file__).parents[1])])
-# The tests' own interpreter may lie where only root can go: then the system's, if it is of the same version.
-PYTHONS = [sys.executable, f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"]
-FAST = {"fsync": "off"}
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-
-# A program of its own: starts a server, reports it, then waits until its standard input says what to do.
-PROGRAM = """
-import json, os, sys
-from pathlib import Path
-from ostinato.embedded import EmbeddedPostgres
-from ostinato.errors import EmbeddedPostgresError
-try:
-    with EmbeddedPostgres(Path(sys.argv[1]), settings={"fsync": "off"}) as server:
-        if "fork" in sys.argv and (child := os.fork()) == 0:
-            sys.stdin.read()
-            os._exit(0)
-        print(json.dumps({"dsn": server.dsn, "pid": server.pid}), flush=True)
-        sys.stdin.readline()
-except EmbeddedPostgresError as error:
-    print(json.dumps({"error": str(error)}), flush=True)
-"""
-
-
-class Program:
-    def __init__(self, data_dir: Path, *arguments: str, python: str = sys.executable, **options: Any) -> None:
-        command = [python, "-c", PROGRAM, str(data_dir), *arguments]
-        environment = {**os.environ, "PYTHONPATH": PACKAGES}
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, cwd="/", **options)
-        assert self.process.stdout is not None
-        self.said: dict[str, Any] = json.loads(self.process.stdout.readline())
-
-    def __enter__(self) -> "Program":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self.process:  # closes its standard input, by which it ends, and waits
-            pass
-
-
-@pytest.fixture(scope="module")
-def folder() -> Iterator[Path]:
-    """Not tmp_path, which only root could enter when the tests run as root."""
-    path = Path(tempfile.mkdtemp(prefix="ostinato-test-", dir="/tmp"))
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path)
+from tests.postgres.programs import (
+    CORE,
+    FAST,
+    PROGRAM,
+    Program,
+    children,
+    descriptors,
+    gone_within,
+    is_alive,
+    query,
+    socket_dir,
+)
 
 
 @pytest.fixture(scope="module")
@@ -80,44 +33,6 @@ def data_dir(folder: Path) -> Path:
     """One directory for all tests, as initdb takes a second."""
     with EmbeddedPostgres(folder / "shared", settings=FAST):
         return folder / "shared"
-
-
-def query(dsn: str, *statements: str) -> Any:
-    async def run() -> Any:
-        connection = await asyncpg.connect(dsn)
-        try:
-            return [await connection.fetchval(statement) for statement in statements][-1]
-        finally:
-            await connection.close()
-
-    return asyncio.run(run())
-
-
-def is_alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
-
-
-@contextlib.contextmanager
-def gone_within(pid: int, seconds: float) -> Iterator[None]:
-    """The process ends during, or soon after, the block. A pidfd is readable when its process has ended."""
-    handle = os.pidfd_open(pid)
-    try:
-        yield
-        assert select.select([handle], [], [], seconds)[0], f"process {pid} is still there"
-    finally:
-        os.close(handle)
-
-
-def children() -> set[int]:
-    return {int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
-
-
-def descriptors() -> set[str]:
-    return set(os.listdir("/proc/self/fd"))
-
-
-def socket_dir(dsn: str) -> Path:
-    return Path(dsn.partition("host=")[2].partition("&")[0])
 
 
 def test_the_wheel_carries_16_and_18_and_the_newest_is_the_default(data_dir: Path) -> None:
@@ -388,80 +303,3 @@ def test_a_server_that_fails_to_start_says_why_and_leaves_nothing_behind(data_di
 def test_binaries_that_are_not_there_are_an_error_that_names_them(data_dir: Path, folder: Path) -> None:
     with pytest.raises(EmbeddedPostgresError, match=f"{folder}/nowhere/initdb"):
         EmbeddedPostgres(data_dir, bin_dir=folder / "nowhere").start()
-
-
-@as_root
-def test_as_root_the_server_is_not_root(data_dir: Path) -> None:
-    with EmbeddedPostgres(data_dir, settings=FAST) as server:
-        assert Path(f"/proc/{server.pid}").stat().st_uid == data_dir.stat().st_uid != 0
-
-
-@as_root
-def test_as_root_a_directory_whose_parents_the_server_cannot_enter_is_refused_and_stays_so(folder: Path) -> None:
-    (folder / "locked" / "project").mkdir(parents=True)
-    (folder / "locked").chmod(0o700)
-
-    with pytest.raises(EmbeddedPostgresError, match=f"cannot enter {folder}/locked: .*chmod o.x {folder}/locked"):
-        EmbeddedPostgres(folder / "locked" / "project" / "postgres", settings=FAST).start()
-
-    assert (folder / "locked").stat().st_mode & 0o777 == 0o700
-
-
-@as_root
-def test_as_root_binaries_that_only_root_can_read_are_copied_once(data_dir: Path, folder: Path) -> None:
-    wheel = wheel_bin_dirs()[18].parents[1]
-    private = folder / "private"
-    private.mkdir(mode=0o700)
-    ignore = shutil.ignore_patterns("include", "pginstall")
-    shutil.copytree(wheel, private / wheel.name, ignore=ignore)
-    shutil.copytree(wheel.with_name(f"{wheel.name}.libs"), private / f"{wheel.name}.libs")
-    bin_dir = private / wheel.name / "pginstall18" / "bin"
-    homes = set()
-
-    for _ in range(2):
-        with EmbeddedPostgres(data_dir, bin_dir=bin_dir, settings=FAST) as server:
-            homes.add(Path(query(server.dsn, "SELECT setting FROM pg_config WHERE name = 'BINDIR'")))
-
-    (copy,) = homes
-    assert not copy.is_relative_to(folder)
-    for path in (copy / "postgres", copy, *copy.parents[:4]):
-        assert (path.stat().st_uid, path.stat().st_mode & 0o022) == (0, 0), f"{path} can be written by others"
-    assert private.stat().st_mode & 0o777 == 0o700
-
-
-@as_root
-def test_as_root_the_default_directory_is_outside_the_project_and_named_after_it(folder: Path) -> None:
-    one, two = (default_data_dir(folder / parent / "my shop") for parent in ("a", "b"))
-
-    assert one.parent.name.startswith("my-shop-")
-    assert one.parent != two.parent
-    assert not one.is_relative_to(folder)
-
-
-@as_root
-def test_an_ordinary_user_runs_the_server_inside_the_project(folder: Path) -> None:
-    project = folder / "project"
-    project.mkdir()
-    shutil.chown(project, "nobody")
-    nobody: dict[str, Any] = {"user": "nobody", "group": "nogroup", "extra_groups": []}
-    code = f"import pathlib, ostinato.embedded as e; print(e.default_data_dir(pathlib.Path('{project}')))"
-    python, place = run_by_any([[python, "-c", code] for python in PYTHONS], env={"PYTHONPATH": PACKAGES}, **nobody)
-
-    with Program(Path(place), python=python, **nobody) as program:
-        assert "error" not in program.said, program.said
-        assert query(program.said["dsn"], "SHOW data_directory") == str(project / ".ostinato" / "postgres")
-        with gone_within(program.said["pid"], 5):
-            program.process.kill()
-
-
-def run_by_any(commands: list[list[str]], **options: Any) -> tuple[str, str]:
-    """The first program that can be run, and what it said."""
-    reasons = []
-    for command in commands:
-        try:
-            done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=True, **options)
-        except (OSError, subprocess.CalledProcessError) as error:
-            reasons.append(f"{command[0]}: {error} {getattr(error, 'stderr', '')}")
-        else:
-            return command[0], done.stdout.strip()
-    pytest.skip(f"the user can run none of the interpreters: {'; '.join(reasons)}")

@@ -9,9 +9,9 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from ostinato import NewJob, NotFound, NotPossible, enqueue, enqueue_many, store
+from ostinato import NotFound, NotPossible, enqueue, store
 from ostinato.store import Cancellation, Held, Outcome
-from tests.postgres.actors import Actor, everything, hire, room_of, until_blocked
+from tests.postgres.actors import Actor, attempt_move, everything, hire, room_of, until_blocked
 
 Connect = Callable[[], Awaitable[Any]]
 SECOND = timedelta(seconds=1)
@@ -253,24 +253,6 @@ async def test_a_write_by_a_lease_that_was_lost_changes_nothing_and_says_so(
     assert await everything(actor.conn) == before
 
 
-async def attempt_move(conn: Any, move: str, held: Held) -> Outcome:
-    if move == "complete":
-        return Outcome.LOST if await store.complete(conn, [held]) else Outcome.MOVED
-    if move == "retry":
-        return await store.retry(conn, held, delay=SECOND, code="X", message="boom")
-    if move == "snooze":
-        return await store.snooze(conn, held, delay=SECOND)
-    if move == "release":
-        if not await store.release(conn, [held]):
-            return Outcome.LOST
-        return Outcome.CANCELLED if (await store.get_job(conn, held.id)).state == "cancelled" else Outcome.MOVED
-    if move == "dead_letter":
-        return await store.dead_letter(conn, held, code="X", message="boom")
-    if move == "progress":
-        return Outcome.MOVED if await store.progress(conn, held, {"n": 1}) else Outcome.LOST
-    return await store.stop(conn, held)
-
-
 async def test_hasten_runs_a_waiting_job_now(actor: Actor) -> None:
     later = await enqueue(actor.conn, "work", delay="1h")
     failed = await claimed(actor)
@@ -285,113 +267,6 @@ async def test_hasten_runs_a_waiting_job_now(actor: Actor) -> None:
         await store.hasten(actor.conn, later.id)
     with pytest.raises(NotFound):
         await store.hasten(actor.conn, UUID(int=0))
-
-
-async def buried(actor: Actor, **options: Any) -> UUID:
-    job = await claimed(actor, **options)
-    await store.dead_letter(actor.conn, job.held, code="X", message="boom")
-    return job.id
-
-
-async def test_redrive_moves_dead_letters_back_and_keeps_what_happened(actor: Actor) -> None:
-    job_id = await buried(actor)
-
-    assert await store.redrive(actor.conn, [job_id, UUID(int=0)]) == {job_id}
-
-    job = await actor.claim_one()
-    found = await store.get_job(actor.conn, job_id)
-    assert (job.id, job.attempt) == (job_id, 2)
-    assert [attempt.code for attempt in found.attempts] == ["X"]
-    assert await room_of(actor.conn, job_id) == "jobs"
-
-
-async def test_redrive_can_wait_and_can_begin_the_attempts_anew(actor: Actor) -> None:
-    at = datetime(2040, 1, 1, tzinfo=UTC)
-    later, soon = await buried(actor), await buried(actor)
-
-    await store.redrive(actor.conn, [later], at=at, reset_attempts=True)
-    await store.redrive(actor.conn, [soon], delay=timedelta(hours=1))
-
-    waiting = await store.get_job(actor.conn, later)
-    assert (waiting.run_at, waiting.attempt) == (at, 0)
-    assert (await store.get_job(actor.conn, soon)).run_at > datetime.now(UTC) + timedelta(minutes=59)
-
-
-async def test_redrive_is_possible_while_another_job_has_the_dedup_key(actor: Actor) -> None:
-    job_id = await buried(actor, dedup_key="k")
-    await enqueue(actor.conn, "work", dedup_key="k")
-
-    assert await store.redrive(actor.conn, [job_id]) == {job_id}
-
-
-async def test_redriving_by_a_filter_works_through_pages(actor: Actor) -> None:
-    await enqueue_many(actor.conn, [NewJob("work", {"n": n}, context={"tenant": n % 2}) for n in range(10)])
-    for job in await actor.claim(10):
-        await store.dead_letter(actor.conn, job.held, code="X", message="boom")
-    chosen = store.JobFilter(job_type="work", context={"tenant": 1})
-
-    redriven = set()
-    while page := await store.list_dead_letters(actor.conn, chosen, limit=2):
-        redriven |= await store.redrive(actor.conn, page)
-
-    assert len(redriven) == 5
-    assert await actor.conn.fetchval("select count(*) from ostinato.dead_letters") == 5
-
-
-async def test_recover_takes_back_what_a_dead_worker_held_and_counts_the_crash(connect: Connect) -> None:
-    conn = await connect()
-    dead, alive = await hire(conn, lease=timedelta(0)), await hire(conn)
-    await enqueue_many(conn, [NewJob("work")] * 4)
-    lost, kept = await dead.claim(3), await alive.claim(1)
-
-    assert await store.expire_workers(conn) == {dead.id}
-    recovered = await store.recover(conn, max_attempts=5, poison=3)
-
-    assert recovered == store.Recovered(returned=3, buried=0, cancelled=0)
-    assert (await store.get_job(conn, kept[0].id)).state == "running"
-    job = await store.get_job(conn, lost[0].id)
-    assert (job.state, job.attempt, job.error_code) == ("pending", 1, "LEASE_EXPIRED")
-    assert [(attempt.code, attempt.worker) for attempt in job.attempts] == [("LEASE_EXPIRED", dead.id)]
-    assert await store.renew_worker(conn, dead.id, lease=SECOND) is None
-    assert await store.recover(conn, max_attempts=5, poison=3) == store.Recovered(0, 0, 0)
-
-
-async def test_recover_buries_what_is_out_of_attempts_or_poisonous_and_ends_what_was_called_off(conn: Any) -> None:
-    types = [store.JobType(name="work"), store.JobType(name="once", max_attempts=1)]
-    await enqueue_many(conn, [NewJob("work", max_attempts=2), NewJob("work", max_attempts=9), NewJob("once")])
-    off = await enqueue(conn, "work", priority=-1)
-    ends: list[str] = []
-    for crash in range(3):
-        actor = await hire(conn, *types)
-        jobs = await actor.claim(10)
-        if crash == 0:
-            await store.cancel(conn, off.id)
-        await store.retire_workers(conn, [actor.id])
-        recovered = await store.recover(conn, max_attempts=5, poison=3)
-        ends.append(f"{len(jobs)}: {recovered.returned} {recovered.buried} {recovered.cancelled}")
-
-    assert ends == ["4: 2 1 1", "2: 1 1 0", "1: 0 1 0"]
-    rows = await conn.fetch("select job_type, max_attempts, attempt, error_code from ostinato.dead_letters order by id")
-    assert [tuple(row) for row in rows] == [
-        ("work", 2, 2, "LEASE_EXPIRED"),
-        ("work", 9, 3, "POISON"),
-        ("once", None, 1, "LEASE_EXPIRED"),
-    ]
-    assert (await store.get_job(conn, off.id)).state == "cancelled"
-
-
-async def test_a_renewal_and_an_expiry_at_the_same_moment_agree(connect: Connect) -> None:
-    first, second = await connect(), await connect()
-    actor = await hire(first, lease=timedelta(0))
-    transaction = first.transaction()
-    await transaction.start()
-    assert await store.renew_worker(first, actor.id, lease=timedelta(hours=1))
-
-    expiring = asyncio.create_task(store.expire_workers(second))
-    await until_blocked(first, second)
-    await transaction.commit()
-
-    assert await expiring == set()
 
 
 async def test_finishing_a_job_does_not_depend_on_partitions_made_ahead(actor: Actor) -> None:

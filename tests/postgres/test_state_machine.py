@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -22,10 +21,9 @@ from hypothesis.stateful import (
 from ostinato import enqueue, store
 from ostinato.lifecycle import BY_NAME, LIVE, WAITING, State
 from ostinato.store import Held, Outcome
-from tests.postgres.actors import Actor, hire
+from tests.postgres.actors import Actor, attempt_move, hire
 
 MAX_ATTEMPTS, POISON = 4, 3
-HOUR = timedelta(hours=1)
 WORKERS = st.sampled_from([0, 1])
 
 
@@ -116,7 +114,7 @@ class Jobs(RuleBasedStateMachine):
         assert job.held is not None
         held, asked = job.held, job.asked
 
-        outcome = self.run(attempt(self.conn, move, held))
+        outcome = self.run(attempt_move(self.conn, move, held))
 
         if move == "progress" or (move == "stop" and not asked):
             assert outcome is (Outcome.LOST if move == "stop" else Outcome.MOVED)
@@ -143,7 +141,7 @@ class Jobs(RuleBasedStateMachine):
     def come_late(self, data: st.DataObject, move: str) -> None:
         held = data.draw(st.sampled_from(self.spent))
 
-        assert self.run(attempt(self.conn, move, held)) is Outcome.LOST
+        assert self.run(attempt_move(self.conn, move, held)) is Outcome.LOST
 
     @precondition(lambda self: self.jobs)
     @rule(data=st.data())
@@ -220,27 +218,6 @@ class Jobs(RuleBasedStateMachine):
             assert [failed.code for failed in job.attempts] == model.codes
             assert (job.lease if job.state is State.RUNNING else None) == (model.held.lease if model.held else None)
             assert (job.finished_at is None) == (job.state in LIVE)
-
-
-async def attempt(conn: Any, move: str, held: Held) -> Outcome:
-    match move:
-        case "complete":
-            return Outcome.LOST if await store.complete(conn, [held]) else Outcome.MOVED
-        case "retry":
-            return await store.retry(conn, held, delay=HOUR, code="X", message="boom")
-        case "snooze":
-            return await store.snooze(conn, held, delay=HOUR)
-        case "release":
-            if not await store.release(conn, [held]):
-                return Outcome.LOST
-            ended = (await store.get_job(conn, held.id)).state is State.CANCELLED
-            return Outcome.CANCELLED if ended else Outcome.MOVED
-        case "dead_letter":
-            return await store.dead_letter(conn, held, code="X", message="boom")
-        case "progress":
-            return Outcome.MOVED if await store.progress(conn, held, {"n": 1}) else Outcome.LOST
-        case _:
-            return await store.stop(conn, held)
 
 
 def test_store_and_model_agree_after_any_sequence_of_moves(dsn: str) -> None:
