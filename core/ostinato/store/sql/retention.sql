@@ -5,6 +5,7 @@ select ostinato.make_partitions(:days)
 
 -- name: old_partitions
 -- Detaching concurrently lets readers go on; it cannot run inside a function, so the commands are handed out.
+-- Days are compared as the text in the names: the planner may ask of any table, also of one whose name is no day.
 select part.relname as name,
     format('alter table ostinato.job_history detach partition ostinato.%I %s', part.relname,
         case when inhdetachpending then 'finalize' else 'concurrently' end) as detach,
@@ -12,7 +13,8 @@ select part.relname as name,
 from pg_inherits
 join pg_class as part on part.oid = inhrelid
 where inhparent = 'ostinato.job_history'::regclass
-    and to_date(right(part.relname, 8), 'YYYYMMDD') + 1 <= ((now() - :keep::interval) at time zone 'UTC')::date
+    and part.relname ~ '^job_history_[0-9]{8}$'
+    and part.relname < 'job_history_' || to_char((now() - :keep::interval) at time zone 'UTC', 'YYYYMMDD')
 order by part.relname
 
 -- name: detached_partitions
@@ -21,7 +23,7 @@ select format('drop table ostinato.%I', relname) as drop
 from pg_class
 where relnamespace = 'ostinato'::regnamespace and relkind = 'r' and not relispartition
     and relname ~ '^job_history_[0-9]{8}$'
-    and to_date(right(relname, 8), 'YYYYMMDD') + 1 <= ((now() - :keep::interval) at time zone 'UTC')::date
+    and relname < 'job_history_' || to_char((now() - :keep::interval) at time zone 'UTC', 'YYYYMMDD')
 
 -- name: prune_idempotency_keys
 delete from ostinato.idempotency_keys
