@@ -6,8 +6,6 @@
 --
 -- A move between rooms is one statement that deletes here and inserts there.
 
-create schema if not exists ostinato;
-
 -- Time-ordered ids keep inserts at the right edge of every index. PostgreSQL 18 makes them itself; before,
 -- the same layout is put together here: 48 bits of milliseconds, 12 bits of their fraction, random bits.
 do $do$
@@ -33,14 +31,15 @@ $do$;
 create function ostinato.first_id(instant timestamptz) returns uuid language sql stable parallel safe as $$
     select encode(
         overlay('\x00000000000070008000000000000000'::bytea
-            placing substring(int8send((extract(epoch from instant) * 1000)::bigint) from 3) from 1 for 6),
+            placing substring(int8send((extract(epoch from greatest(least(instant, '9999-01-01 00:00+00'), 'epoch')) * 1000)::bigint)
+                from 3) from 1 for 6),
         'hex')::uuid
 $$;
 
 -- Each claim of each job takes a fresh token: the fence that every later write must name. Random, not from a sequence:
 -- after a failover that loses the last moments a sequence gives the same numbers out again, and the worker of a lost
 -- claim would pass for the holder of the new one.
-create function ostinato.new_lease() returns bigint language sql volatile parallel safe
+create function ostinato.new_lease() returns bigint language sql volatile
     as 'select (random() * 9007199254740992)::bigint';
 
 -- What may be in a column, as domains: they are checked when a value comes in, not again at every claim, and a session
@@ -49,6 +48,9 @@ create function ostinato.new_lease() returns bigint language sql volatile parall
 create domain ostinato.payload as jsonb
     constraint "payload must be an object" check (jsonb_typeof(value) = 'object')
     constraint "payload must have at most 131072 bytes" check (octet_length(value::text) <= 131072);
+create domain ostinato.context as jsonb
+    constraint "context must be an object" check (jsonb_typeof(value) = 'object')
+    constraint "context must have at most 131072 bytes" check (octet_length(value::text) <= 131072);
 create domain ostinato.instant as timestamptz
     constraint "run_at must be from 1970 to 9998" check (
         value >= timestamptz '1970-01-01 00:00:00+00' and value < timestamptz '9999-01-01 00:00:00+00');
@@ -62,6 +64,8 @@ create domain ostinato.key as text collate "C"
     constraint "a key must have 1 to 2000 bytes" check (octet_length(value) between 1 and 2000);
 create domain ostinato.positive as smallint
     constraint "it must be more than 0" check (value > 0);
+create domain ostinato.version as integer
+    constraint "job_version must be more than 0" check (value > 0);
 create domain ostinato.count as smallint
     constraint "it cannot be less than 0" check (value >= 0);
 
@@ -76,12 +80,12 @@ create table ostinato.jobs (
     timeout             ostinato.timeout,
     worker_id           uuid,
     schedule_id         uuid,
-    stacked_on          uuid,
-    job_version         integer not null default 1,
+    job_version         ostinato.version not null default 1,
     priority            smallint not null default 0,
     attempt             ostinato.count not null default 0,
     max_attempts        ostinato.positive,
     slot                smallint,
+    stacked             boolean not null default false,
     state               text collate "C" not null default 'pending',
     namespace           ostinato.name not null default 'default',
     queue               ostinato.name not null default 'default',
@@ -92,7 +96,7 @@ create table ostinato.jobs (
     concurrency_key     ostinato.key,
     error_code          text collate "C",
     error_message       text,
-    context             jsonb,
+    context             ostinato.context,
     progress            jsonb,
     output              jsonb,
     constraint jobs_pkey primary key (id),
@@ -110,8 +114,8 @@ comment on column ostinato.jobs.max_attempts is 'null: what the job type says';
 comment on column ostinato.jobs.timeout is 'null: what the job type says';
 comment on column ostinato.jobs.attempts is 'the failed attempts: [{attempt, worker, started, finished, code, message}]';
 comment on column ostinato.jobs.slot is 'which of its type''s max_running slots a running job holds';
-comment on column ostinato.jobs.stacked_on is
-    'why a live job may share its dedup key: its own id (asked to stack), or the running job it waits behind';
+comment on column ostinato.jobs.stacked is
+    'it may wait beside another of its dedup key: asked to, redriven, or claimed before and back again';
 
 -- Room on each page for the versions that claims write: those that stay on their page need less WAL. Vacuum early and
 -- without pausing, since every job leaves two dead rows here and the table is small.
@@ -126,8 +130,9 @@ alter table ostinato.jobs set (
 create index jobs_ready on ostinato.jobs (namespace, queue, priority, run_at, id)
     where state in ('pending', 'retrying');
 create index jobs_running on ostinato.jobs (worker_id) where state = 'running';
-create unique index jobs_dedup on ostinato.jobs
-    (namespace, job_type, dedup_key, coalesce(stacked_on, '00000000-0000-0000-0000-000000000000'::uuid))
+-- Of the jobs of a dedup key one waits that has not run yet, under no id; all others are there under their own.
+create unique index jobs_dedup on ostinato.jobs (namespace, job_type, dedup_key,
+    (case when stacked or state = 'running' then id else '00000000-0000-0000-0000-000000000000'::uuid end))
     where dedup_key is not null;
 -- Of the jobs of a concurrency key any number wait, each under its own id, and one runs, under no id: the limit, held
 -- by the database itself.
@@ -209,7 +214,8 @@ create trigger letter_guard before update of id, state on ostinato.dead_letters 
     execute function ostinato.refuse_move();
 
 -- Partitions are made as tables and then attached: attaching does not block readers, "partition of" does.
-create function ostinato.make_partitions(days_ahead integer) returns integer language plpgsql as $$
+create function ostinato.make_partitions(days_ahead integer) returns integer language plpgsql
+    set timezone = 'UTC' set datestyle = 'ISO' as $$
 declare
     day date;
     made integer := 0;

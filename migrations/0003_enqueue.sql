@@ -3,7 +3,7 @@
 create table ostinato.idempotency_keys (
     namespace  text collate "C" not null,
     job_type   text collate "C" not null,
-    key        text collate "C" not null check (length(key) <= 500),
+    key        ostinato.key not null,
     job_id     uuid not null,
     expires_at timestamptz not null,
     primary key (namespace, job_type, key)
@@ -45,8 +45,6 @@ declare
     a_concurrency_key alias for $15;
     a_schedule_id alias for $16;
     new_id uuid := ostinato.uuidv7();
-    behind uuid;
-    behind_state text;
 begin
     if a_type is null or a_type = '' then
         perform ostinato.refuse_argument('job_type', a_type, 'it must be given');
@@ -86,17 +84,15 @@ begin
         return;
     end if;
 
-    -- Each turn looks, then acts; whoever came in between, and so made the insert a conflict, sends it round again.
+    -- Each turn looks, then acts. The unique index lets one job of the key wait that has not run yet, so whoever came in
+    -- between, and has not even committed, is waited for, makes the insert a conflict, and sends it round again.
     for turn in 1 .. 100 loop
-        behind := null;
-        if a_dedup = 'enqueue' then
-            behind := new_id;
-        elsif a_dedup = 'skip' then
+        if a_dedup = 'skip' then
             select live.id, false into id, created from ostinato.jobs as live
             where live.namespace = a_namespace and live.job_type = a_type and live.dedup_key = a_dedup_key
             order by live.id desc limit 1;
             exit when found;
-        else
+        elsif a_dedup = 'replace' then
             -- If a worker claims it first, this update waits for the claim, sees it running, and leaves it alone.
             update ostinato.jobs as waiting
             set payload = a_payload, queue = a_queue, priority = a_priority, run_at = a_run_at,
@@ -111,19 +107,12 @@ begin
                 order by live.id desc limit 1)
             returning waiting.id, false into id, created;
             exit when found;
-            -- None waits. One that runs is left alone and the new job waits behind it: the unique index over
-            -- (key, whom it waits behind) lets only one of many callers be that job.
-            select live.id, live.state into behind, behind_state from ostinato.jobs as live
-            where live.namespace = a_namespace and live.job_type = a_type and live.dedup_key = a_dedup_key
-            order by live.id desc limit 1;
-            -- The race: it came, or went back to waiting, after the update had looked. Then it is the one to replace.
-            continue when behind_state in ('pending', 'retrying');
         end if;
 
         insert into ostinato.jobs (id, namespace, queue, job_type, job_version, payload, priority, run_at,
-            max_attempts, timeout, dedup_key, concurrency_key, context, schedule_id, stacked_on)
+            max_attempts, timeout, dedup_key, concurrency_key, context, schedule_id, stacked)
         values (new_id, a_namespace, a_queue, a_type, a_version, a_payload, a_priority, a_run_at,
-            a_max_attempts, a_timeout, a_dedup_key, a_concurrency_key, a_context, a_schedule_id, behind)
+            a_max_attempts, a_timeout, a_dedup_key, a_concurrency_key, a_context, a_schedule_id, a_dedup = 'enqueue')
         on conflict do nothing
         returning jobs.id, true into id, created;
         exit when found;

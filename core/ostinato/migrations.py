@@ -26,7 +26,7 @@ SQL: Final = load("migrations")
 
 
 class TransactionalConnection(Connection, Protocol):
-    def transaction(self) -> AbstractAsyncContextManager[Any]: ...
+    def transaction(self, *, isolation: Any = ...) -> AbstractAsyncContextManager[Any]: ...
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def read_migrations(folder: Path | None = None) -> list[Migration]:
     """The files of a folder, in order; by default those that came with this package."""
     folder = folder or (PACKAGED if PACKAGED.is_dir() else CHECKED_OUT)
     found = [
-        Migration(int(match[1]), match[2], path.read_text())
+        Migration(int(match[1]), match[2], path.read_text(encoding="utf-8"))
         for path in sorted(folder.glob("*.sql"))
         if (match := FILE.fullmatch(path.name))
     ]
@@ -75,7 +75,8 @@ async def pending(conn: Connection, migrations: Sequence[Migration]) -> list[Mig
     known = {migration.version: migration for migration in migrations}
     for past in applied:
         _compare(past, known.get(past.version))
-    return [migration for migration in migrations if migration.version > len(applied)]
+    done = {past.version for past in applied}
+    return [migration for migration in migrations if migration.version not in done]
 
 
 async def migrate(conn: TransactionalConnection, migrations: Sequence[Migration]) -> list[Migration]:
@@ -99,7 +100,8 @@ def script(migrations: Sequence[Migration]) -> str:
 
 
 async def _apply_next(conn: TransactionalConnection, migrations: Sequence[Migration]) -> Migration | None:
-    async with conn.transaction():
+    # Each statement sees what the migrator before us committed, whatever isolation is this database's default.
+    async with conn.transaction(isolation="read_committed"):
         await SQL["lock"].execute(conn)
         await SQL["make_records"].execute(conn)
         todo = await pending(conn, migrations)

@@ -18,6 +18,8 @@ from ostinato.errors import InvalidArgument, NotMigrated, Unreachable
 
 SECONDS: Final = 10.0
 NAME: Final = "ostinato"
+# What the statements are written for, whatever is the default of the database.
+ISOLATION: Final = {"default_transaction_isolation": "read committed"}
 PostgresConnection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 PostgresPool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
@@ -106,7 +108,7 @@ def _options(dsn: Dsn) -> dict[str, Any]:
     if dsn.pgbouncer:
         return {"timeout": SECONDS, "server_settings": {"application_name": NAME}, "statement_cache_size": 0}
     # A claim's estimated cost can be high enough for the JIT compiler, which takes far longer than the claim.
-    return {"timeout": SECONDS, "server_settings": {"application_name": NAME, "jit": "off"}}
+    return {"timeout": SECONDS, "server_settings": {"application_name": NAME, "jit": "off", **ISOLATION}}
 
 
 @contextmanager

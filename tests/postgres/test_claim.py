@@ -333,3 +333,15 @@ async def test_the_database_refuses_a_second_running_job_of_a_concurrency_key(co
             """,
             actor.id,
         )
+
+
+async def test_a_limit_that_was_lowered_counts_slots_above_it_that_are_still_held(conn: Any) -> None:
+    before = await hire(conn, JobType(name="work", limit=Limit(max_running=4)))
+    await enqueue_many(conn, [NewJob("work")] * 8)
+    held = await before.claim(4)
+    slots = {row["job_id"]: row["slot"] for row in await conn.fetch("select job_id, slot from ostinato.slots")}
+    await store.complete(conn, [job for job in held if slots[job.id] <= 2])
+
+    lowered = await hire(conn, JobType(name="work", limit=Limit(max_running=2)))
+
+    assert await lowered.claim(4) == []

@@ -359,3 +359,52 @@ async def test_ids_grow_with_time_and_carry_it(conn: Any) -> None:
     first = await conn.fetchval("select ostinato.first_id($1::timestamptz - interval '10 s')", now)
     after = await conn.fetchval("select ostinato.first_id($1::timestamptz + interval '10 s')", now)
     assert first < ids[0] < ids[-1] < after
+
+
+@pytest.mark.parametrize("dedup", ["skip", "replace"])
+async def test_a_job_that_is_not_committed_yet_counts_as_waiting_too(connect: Connect, dedup: Any) -> None:
+    first, second = await connect(), await connect()
+    actor = await hire(first)
+    await enqueue(first, "work", dedup_key="k")
+    running = await actor.claim_one()
+    transaction = second.transaction()
+    await transaction.start()
+    waiting = await enqueue(second, "work", dedup_key="k", dedup="replace")
+    await store.complete(first, [running])
+
+    late = asyncio.ensure_future(enqueue(first, "work", {"n": 2}, dedup_key="k", dedup=dedup))
+    await until_blocked(second, first)
+    await transaction.commit()
+
+    assert await late == Enqueued(waiting.id, False)
+    assert await first.fetchval("select count(*) from ostinato.jobs") == 1
+
+
+async def test_a_job_that_comes_back_to_waiting_may_find_another_of_its_key_there(conn: Any) -> None:
+    actor = await hire(conn)
+    await enqueue(conn, "work", dedup_key="k")
+    running = await actor.claim_one()
+    await enqueue(conn, "work", dedup_key="k", dedup="replace")
+
+    outcome = await store.retry(conn, running.held, delay=timedelta(0), code="X", message="boom")
+
+    assert outcome == "moved"
+    assert await conn.fetchval("select count(*) from ostinato.jobs where state <> 'running'") == 2
+
+
+@pytest.mark.parametrize("key", ["dedup_key", "idempotency_key"])
+async def test_bulks_with_the_same_keys_in_other_orders_do_not_deadlock(connect: Connect, key: str) -> None:
+    conns = [await connect() for _ in range(2)]
+    jobs = [NewJob("work", **{key: str(n)}) for n in range(300)]  # type: ignore[arg-type]
+
+    results = await asyncio.gather(enqueue_many(conns[0], jobs), enqueue_many(conns[1], jobs[::-1]))
+
+    assert [result.id for result in results[0]] == [result.id for result in results[1]][::-1]
+    assert await conns[0].fetchval("select count(*) from ostinato.jobs") == 300
+
+
+async def test_an_instant_before_1970_or_far_ahead_has_a_first_id_too(conn: Any) -> None:
+    first = await conn.fetchval("select ostinato.first_id('1900-01-01 00:00+00')")
+    last = await conn.fetchval("select ostinato.first_id('infinity')")
+
+    assert first < await conn.fetchval("select ostinato.uuidv7()") < last

@@ -292,3 +292,52 @@ async def test_completion_and_business_work_commit_together_or_not_at_all(actor:
 
     assert await actor.conn.fetchval("select count(*) from payments") == 0
     assert (await store.get_job(actor.conn, job.id)).state == "running"
+
+
+@pytest.mark.parametrize("said", ["a\0b", "half \ud800", "x" * 10_000])
+async def test_whatever_a_handler_says_its_failure_is_recorded(actor: Actor, said: str) -> None:
+    one, two = await claimed(actor), await claimed(actor)
+
+    await store.retry(actor.conn, one.held, delay=SECOND, code="X", message=said)
+    await store.dead_letter(actor.conn, two.held, code="X", message=said)
+
+    found = [await store.get_job(actor.conn, job.id) for job in (one, two)]
+    assert [job.error_code for job in found] == ["X", "X"]
+    assert all(job.error_message and len(job.error_message) <= 4000 for job in found)
+
+
+async def test_a_payload_that_python_cannot_read_does_not_hide_the_jobs_beside_it(conn: Any) -> None:
+    odd = await conn.fetchval(
+        "select id from ostinato.enqueue('work', ('{\"n\": 1' || repeat('0', 5000) || '}')::jsonb)"
+    )
+    await enqueue(conn, "work", {"n": 1})
+
+    listed = {job.id: job.payload for job in await store.list_jobs(conn)}
+
+    assert len(listed) == 2
+    assert str(listed[odd]).startswith('{"n": 1000')
+
+
+async def test_completing_the_same_claim_again_is_no_loss(actor: Actor) -> None:
+    job = await claimed(actor)
+    await store.complete(actor.conn, [job])
+
+    assert await store.complete(actor.conn, [job]) == set()
+
+
+async def test_calling_off_and_recovering_do_not_depend_on_partitions_made_ahead_either(actor: Actor) -> None:
+    waiting, running = await enqueue(actor.conn, "work", delay="1h"), await claimed(actor)
+    await store.cancel(actor.conn, running.id)
+    await drop_partitions(actor.conn)
+
+    assert await store.cancel(actor.conn, waiting.id) is Cancellation.CANCELLED
+    await drop_partitions(actor.conn)
+    await store.retire_workers(actor.conn, [actor.id])
+    assert (await store.recover(actor.conn, max_attempts=5, poison=3)).cancelled == 1
+
+
+async def drop_partitions(conn: Any) -> None:
+    for row in await conn.fetch(
+        "select relname from pg_class where relname ~ '^job_history_[0-9]{8}$' and relkind = 'r'"
+    ):
+        await conn.execute(f"drop table ostinato.{row['relname']}")

@@ -126,3 +126,18 @@ async def test_a_renewal_and_an_expiry_at_the_same_moment_agree(connect: Connect
     await transaction.commit()
 
     assert await expiring == set()
+
+
+async def test_attempts_that_begin_anew_begin_anew_for_poison_too(conn: Any) -> None:
+    job_id = (await enqueue(conn, "work", max_attempts=2)).id
+    for _ in range(2):
+        doomed = await hire(conn)
+        await doomed.claim_one()
+        await store.retire_workers(conn, [doomed.id])
+        await store.recover(conn, max_attempts=5, poison=3)
+    await store.redrive(conn, [job_id], reset_attempts=True)
+    last = await hire(conn)
+    await last.claim_one()
+    await store.retire_workers(conn, [last.id])
+
+    assert (await store.recover(conn, max_attempts=5, poison=3)).returned == 1

@@ -3,6 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
+import asyncpg
+import pytest
+
 from ostinato import enqueue, store
 from tests.postgres.actors import hire
 
@@ -95,3 +98,50 @@ async def test_dead_letters_go_only_when_asked_and_only_old_ones(conn: Any) -> N
 
     assert await store.prune_dead_letters(conn, keep=DAY) == 1
     assert await conn.fetchval("select count(*) from ostinato.dead_letters") == 1
+
+
+@pytest.mark.parametrize("style", ["ISO, MDY", "SQL, DMY", "Postgres, DMY", "German"])
+async def test_days_are_of_utc_whatever_the_sessions_zone_and_style(conn: Any, style: str) -> None:
+    await conn.execute(f"set timezone = 'Asia/Kolkata'; set datestyle = '{style}'")
+
+    await store.make_partitions(conn, days=20)
+
+    await conn.execute("set timezone = 'UTC'; set datestyle = 'ISO, MDY'")
+    bounds = await conn.fetch(
+        "select pg_get_expr(relpartbound, oid) as bound from pg_class where relname ~ '^job_history_[0-9]{8}$'"
+    )
+    assert len(bounds) == 22
+    assert all(row["bound"].count(" 00:00:00+00") == 2 for row in bounds)
+
+
+async def test_a_detach_that_was_cut_off_is_ended_first_by_the_next_prune(connect: Any) -> None:
+    conn, reader = await connect(), await connect()
+    for day in ("20200101", "20200102"):
+        await conn.execute(
+            f"create table ostinato.job_history_{day} (like ostinato.job_history including constraints);"
+            f"alter table ostinato.job_history attach partition ostinato.job_history_{day} "
+            f"for values from ('{day} 00:00+00') to ('{day} 23:00+00')"
+        )
+    transaction = reader.transaction()
+    await transaction.start()
+    await reader.fetch("select * from ostinato.job_history")
+    await conn.execute("set statement_timeout = '500ms'")
+    with pytest.raises(asyncpg.QueryCanceledError):
+        await conn.execute(
+            "alter table ostinato.job_history detach partition ostinato.job_history_20200102 concurrently"
+        )
+    await conn.execute("set statement_timeout = 0")
+    await transaction.rollback()
+
+    dropped = await store.prune_history(conn, keep=30 * DAY)
+
+    assert dropped == ["job_history_20200102", "job_history_20200101"]
+
+
+async def test_a_partition_of_another_name_is_left_alone(conn: Any) -> None:
+    await conn.execute(
+        "create table ostinato.job_history_archive partition of ostinato.job_history "
+        "for values from ('2019-01-01 00:00+00') to ('2020-01-01 00:00+00')"
+    )
+
+    assert await store.prune_history(conn, keep=30 * DAY) == []

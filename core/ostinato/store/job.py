@@ -118,9 +118,17 @@ class Job:
         fields = dict(row)
         fields["state"] = State(fields["state"])
         for name in ("payload", "context", "attempts", "progress", "output"):
-            fields[name] = None if fields[name] is None else from_json(fields[name])
+            fields[name] = None if fields[name] is None else readable(fields[name])
         fields["attempts"] = [Attempt.read(fact) for fact in fields["attempts"]]
         return cls(**fields)
+
+
+def readable(text: str) -> Any:
+    """The JSON, or its text where Python cannot read it: one odd payload must not hide the jobs beside it."""
+    try:
+        return from_json(text)
+    except ValueError:
+        return text
 
 
 @dataclass(frozen=True, slots=True)

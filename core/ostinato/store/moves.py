@@ -1,10 +1,10 @@
 """The moves of a job (see `ostinato.lifecycle`), one statement each; a running job's are fenced by its lease."""
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import asyncpg
@@ -19,6 +19,7 @@ from ostinato.store.statements import Connection, load, rows_in
 SQL: Final = load("moves")
 NOW: Final = timedelta(0)
 LONGEST_MESSAGE: Final = 4000
+Moved = TypeVar("Moved")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,14 @@ async def _claim(conn: Connection, worker_id: UUID, lanes: Lanes, types: list[st
     order = lanes.in_order()
     if not order or limit < 1:
         return []
+    alone = _alone(conn)
     statement = SQL["claim_limited"] if lanes.limited else SQL["claim"]
     for _ in range(3):
         try:
             return await statement.fetch(
                 conn,
                 worker_id=worker_id,
-                alone=_alone(conn),
+                alone=alone,
                 namespace=lanes.namespace,
                 types=types,
                 limit=limit,
@@ -70,6 +72,8 @@ async def _claim(conn: Connection, worker_id: UUID, lanes: Lanes, types: list[st
                 limited=list(lanes.limited),
             )
         except asyncpg.UniqueViolationError:
+            if not alone:
+                raise  # The caller's transaction is lost; only the caller can begin it again.
             # The race for a concurrency key: between this statement's snapshot and its update another worker
             # started a job of the same key. The index refused the second one; look again.
             continue
@@ -89,25 +93,34 @@ async def complete(conn: Connection, held: Sequence[Held | Claimed], outputs: Se
     """
     ids, leases = [fence.id for fence in held], [fence.lease for fence in held]
     encoded = [encode_value("output", output) for output in outputs]
-    if await _complete(conn, ids=ids, leases=leases, outputs=encoded) == len(ids):
+    status = await _into_history(conn, lambda: SQL["complete"].execute(conn, ids=ids, leases=leases, outputs=encoded))
+    if rows_in(status) == len(ids):
         return set()
     return {row["id"] for row in await SQL["find_lost"].fetch(conn, ids=ids, leases=leases)}
 
 
-async def _complete(conn: Connection, **given: Any) -> int:
+async def _into_history(conn: Connection, move: Callable[[], Awaitable[Moved]]) -> Moved:
+    """A move that ends in history. Nobody may have made partitions ahead: ending a job must not depend on that.
+
+    Inside a caller's transaction the failure has undone it already, so there it is the caller's to do again.
+    """
     try:
-        return rows_in(await SQL["complete"].execute(conn, **given))
+        return await move()
     except asyncpg.CheckViolationError as error:
-        if "no partition" not in str(error):
+        if "no partition" not in str(error) or not _alone(conn):
             raise
-        # Nobody made partitions ahead for two weeks. Finishing a job must not depend on that.
         await retention.make_partitions(conn)
-        return rows_in(await SQL["complete"].execute(conn, **given))
+        return await move()
+
+
+def storable(text: str) -> str:
+    """What a handler says may be anything; Postgres takes no NUL and no half of a surrogate pair."""
+    return text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()[:LONGEST_MESSAGE]
 
 
 async def retry(conn: Connection, held: Held, *, delay: timedelta, code: str, message: str) -> Outcome:
     """The attempt failed; try again after `delay`."""
-    message = message[:LONGEST_MESSAGE]
+    message = storable(message)
     moved = await SQL["retry"].fetchval(conn, id=held.id, lease=held.lease, delay=delay, code=code, message=message)
     return Outcome.MOVED if moved else await stop(conn, held, code=code, message=message)
 
@@ -126,26 +139,31 @@ async def release(conn: Connection, held: Sequence[Held | Claimed]) -> set[UUID]
     rows = await SQL["release"].fetch(conn, **fences)
     moved = {row["id"] for row in rows}
     if len(moved) < len(held):
-        moved |= {row["id"] for row in await SQL["stop"].fetch(conn, **fences, code=None, message=None)}
+        stop = SQL["stop"]
+        rows = await _into_history(conn, lambda: stop.fetch(conn, **fences, code=None, message=None))
+        moved |= {row["id"] for row in rows}
     return moved
 
 
 async def dead_letter(conn: Connection, held: Held, *, code: str, message: str) -> Outcome:
     """Do not try it again until a person says so."""
-    message = message[:LONGEST_MESSAGE]
+    message = storable(message)
     moved = await SQL["dead_letter"].fetchval(conn, id=held.id, lease=held.lease, code=code, message=message)
     return Outcome.MOVED if moved else await stop(conn, held, code=code, message=message)
 
 
 async def stop(conn: Connection, held: Held, *, code: str | None = None, message: str | None = None) -> Outcome:
     """The handler has stopped, as a person had asked; nothing happens if nobody had."""
-    moved = await SQL["stop"].fetchval(conn, ids=[held.id], leases=[held.lease], code=code, message=message)
+    moved = await _into_history(
+        conn, lambda: SQL["stop"].fetchval(conn, ids=[held.id], leases=[held.lease], code=code, message=message)
+    )
     return Outcome.CANCELLED if moved else Outcome.LOST
 
 
 async def cancel(conn: Connection, job_id: UUID, *, reason: str | None = None) -> Cancellation:
     """Call a job off: at once if it waits, by asking its worker if it runs, not at all if it has finished."""
-    outcome = await SQL["cancel"].fetchval(conn, id=job_id, reason=reason)
+    reason = None if reason is None else storable(reason)
+    outcome = await _into_history(conn, lambda: SQL["cancel"].fetchval(conn, id=job_id, reason=reason))
     if outcome is not None:
         return Cancellation(outcome)
     # It was not live. A second look, since it may have finished after the first one's snapshot.
@@ -178,13 +196,9 @@ async def redrive(
 
 async def recover(conn: Connection, *, max_attempts: int, poison: int, limit: int = 10_000) -> Recovered:
     """Take back what dead workers held. `max_attempts` is for types of which nobody said it."""
-    row = await SQL["recover"].fetchrow(
-        conn,
-        max_attempts=max_attempts,
-        poison=poison,
-        limit=limit,
-        message="its worker died or was cut off while it ran",
-    )
+    message = "its worker died or was cut off while it ran"
+    given = {"max_attempts": max_attempts, "poison": poison, "limit": limit, "message": message}
+    row = await _into_history(conn, lambda: SQL["recover"].fetchrow(conn, **given))
     return Recovered(row["returned"], row["buried"], row["cancelled"])
 
 

@@ -3,6 +3,8 @@
 from datetime import timedelta
 from typing import Final
 
+import asyncpg
+
 from ostinato.store.statements import Connection, load, rows_in
 
 SQL: Final = load("retention")
@@ -20,7 +22,10 @@ async def prune_history(conn: Connection, *, keep: timedelta) -> list[str]:
     """Drop the partitions of days that ended longer than `keep` ago. Not inside a transaction."""
     dropped = []
     for part in await SQL["old_partitions"].fetch(conn, keep=keep):
-        await conn.execute(part["detach"])
+        try:
+            await conn.execute(part["detach"])
+        except (asyncpg.UndefinedTableError, asyncpg.ObjectNotInPrerequisiteStateError):
+            continue  # Another prune was faster, or is at it.
         await conn.execute(part["drop"])
         dropped.append(part["name"])
     for left in await SQL["detached_partitions"].fetch(conn, keep=keep):

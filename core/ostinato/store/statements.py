@@ -119,4 +119,4 @@ def _folder() -> Any:
 
 
 def _read(name: str) -> str:
-    return str((_folder() / f"{name}.sql").read_text())
+    return str((_folder() / f"{name}.sql").read_text(encoding="utf-8"))

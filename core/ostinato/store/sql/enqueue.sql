@@ -63,15 +63,20 @@ with first as materialized (
 select id, true as created from entered where (select count(*) from woken) >= 0 order by id
 
 -- name: enqueue_each
--- Jobs with keys, one by one in one statement.
+-- Jobs with keys, one by one in one statement, in the order of their keys: two callers with the same keys then wait for
+-- each other instead of dying of each other.
 select entered.id, entered.created
-from unnest(cast(:namespace as text[]), cast(:queue as text[]), cast(:job_type as text[]),
+from (
+    select * from unnest(cast(:namespace as text[]), cast(:queue as text[]), cast(:job_type as text[]),
     cast(:job_version as integer[]), cast(:payloads as text[]), cast(:priority as integer[]),
     cast(:run_at as text[]), cast(:delay as text[]), cast(:max_attempts as integer[]), cast(:timeout as text[]),
     cast(:concurrency_key as text[]), cast(:context as text[]), cast(:dedup_key as text[]), cast(:dedup as text[]),
     cast(:idempotency_key as text[]), cast(:idempotency_ttl as text[])) with ordinality
     as job (namespace, queue, job_type, job_version, payload, priority, run_at, delay, max_attempts, timeout,
         concurrency_key, context, dedup_key, dedup, idempotency_key, idempotency_ttl, place)
+    order by namespace, job_type, idempotency_key, dedup_key, place
+    offset 0
+) as job
 cross join lateral ostinato.enqueue(
     job_type => job.job_type, payload => cast(job.payload as jsonb), namespace => job.namespace, queue => job.queue,
     priority => job.priority, run_at => cast(job.run_at as timestamptz), delay => cast(job.delay as interval),

@@ -5,7 +5,14 @@
 select pg_advisory_xact_lock(hashtextextended('ostinato.schema_migrations', 0))
 
 -- name: make_records
-create schema if not exists ostinato;
+do $$
+begin
+    -- Not "if not exists", which asks for the right to create schemas even where there is nothing to do.
+    if to_regnamespace('ostinato') is null then
+        create schema ostinato;
+    end if;
+end
+$$;
 create table if not exists ostinato.schema_migrations (
     version    integer primary key,
     name       text not null,

@@ -5,7 +5,7 @@
 -- state = 'running' where a lease does: that would invite the planner onto a small partial index, whose dead entries
 -- nothing can remove while an old transaction pins the horizon.
 
--- let carried: id, run_at, created_at, timeout, schedule_id, stacked_on, job_version, priority, attempt,
+-- let carried: id, run_at, created_at, timeout, schedule_id, stacked, job_version, priority, attempt,
 --   max_attempts, namespace, queue, job_type, payload, dedup_key, concurrency_key, context, progress
 
 -- name: claim
@@ -41,7 +41,7 @@ with ready as materialized (
 )
 update ostinato.jobs
 set state = 'running', attempt = attempt + 1, lease = ostinato.new_lease(),
-    worker_id = :worker_id, started_at = now()
+    worker_id = :worker_id, started_at = now(), stacked = dedup_key is not null
 where ctid = any(array(select place from ready))
 returning id, lease, queue, job_type, job_version, payload::text, priority, run_at, attempt, max_attempts, timeout,
     context::text, progress::text, schedule_id
@@ -72,7 +72,13 @@ with alive as materialized (
         case when rate is not null then
             coalesce((select floor(tokens) from bucket where bucket.job_type = rule.job_type), 0) end,
         case when max_running is not null then
-            (select count(*) from free where free.job_type = rule.job_type) end)::bigint as starts
+            (select count(*) from free where free.job_type = rule.job_type) end,
+        -- Only after a limit was lowered: slots above it may still be held.
+        case when max_running is not null then
+            greatest(0, max_running - (
+                select count(*) from ostinato.slots as held
+                where held.namespace = :namespace and held.job_type = rule.job_type and held.job_id is not null)) end
+        )::bigint as starts
     from rule
 ), ready as materialized (
     select waiting.id, lane.solo, lane.place
@@ -121,7 +127,7 @@ with alive as materialized (
 )
 update ostinato.jobs
 set state = 'running', attempt = attempt + 1, lease = ostinato.new_lease(),
-    worker_id = :worker_id, started_at = now(), slot = admitted.slot
+    worker_id = :worker_id, started_at = now(), slot = admitted.slot, stacked = dedup_key is not null
 from admitted
 where jobs.id = admitted.id
 returning jobs.id, lease, queue, job_type, job_version, payload::text, priority, run_at, attempt, max_attempts, timeout,
@@ -224,15 +230,15 @@ where id = :id and state in ('pending', 'retrying')
 returning id, ostinato.wake(namespace, queue, priority)
 
 -- name: redrive
--- Always possible: where another live job has taken the dedup key, this one stacks on its own id.
+-- Always possible: where another live job has taken the dedup key, this one is stacked beside it.
 with chosen as (
     delete from ostinato.dead_letters where id = any(:ids::uuid[]) returning *
 ), pending as (
     insert into ostinato.jobs
-        (id, run_at, created_at, timeout, schedule_id, stacked_on, job_version, priority, attempt, max_attempts,
+        (id, run_at, created_at, timeout, schedule_id, stacked, job_version, priority, attempt, max_attempts,
          namespace, queue, job_type, payload, dedup_key, concurrency_key, context, progress, attempts,
          error_code, error_message)
-    select id, coalesce(:run_at, now() + :delay::interval, now()), created_at, timeout, schedule_id, id, job_version,
+    select id, coalesce(:run_at, now() + :delay::interval, now()), created_at, timeout, schedule_id, true, job_version,
         priority, case when :reset::boolean then 0 else attempt end, max_attempts, namespace, queue, job_type, payload,
         dedup_key, concurrency_key, context, progress, attempts, error_code, error_message
     from chosen
@@ -248,8 +254,10 @@ select id from pending where (select count(*) from woken) >= 0
 with lost as materialized (
     select job.id, job.cancel_requested_at is not null as called_off,
         job.attempt >= coalesce(job.max_attempts, type.max_attempts, :max_attempts) as spent,
-        1 + (select count(*) from jsonb_array_elements(job.attempts) as failed
-             where failed ->> 'code' = 'LEASE_EXPIRED') >= :poison as poisonous
+        -- Of the attempts since they were last counted from the start: a person may have begun them anew.
+        1 + (select count(*) from jsonb_array_elements(job.attempts) with ordinality as failed (fact, place)
+             where fact ->> 'code' = 'LEASE_EXPIRED'
+                 and place > jsonb_array_length(job.attempts) - (job.attempt - 1)) >= :poison as poisonous
     from ostinato.jobs as job
     left join ostinato.job_types as type using (namespace, job_type, job_version)
     where job.state = 'running'

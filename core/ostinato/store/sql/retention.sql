@@ -9,17 +9,19 @@ select ostinato.make_partitions(:days)
 select part.relname as name,
     format('alter table ostinato.job_history detach partition ostinato.%I %s', part.relname,
         case when inhdetachpending then 'finalize' else 'concurrently' end) as detach,
-    format('drop table ostinato.%I', part.relname) as drop
+    format('drop table if exists ostinato.%I', part.relname) as drop
 from pg_inherits
 join pg_class as part on part.oid = inhrelid
 where inhparent = 'ostinato.job_history'::regclass
     and part.relname ~ '^job_history_[0-9]{8}$'
-    and part.relname < 'job_history_' || to_char((now() - :keep::interval) at time zone 'UTC', 'YYYYMMDD')
-order by part.relname
+    and (inhdetachpending
+        or part.relname < 'job_history_' || to_char((now() - :keep::interval) at time zone 'UTC', 'YYYYMMDD'))
+-- There can be one pending detach, and it must be ended before the next can begin.
+order by inhdetachpending desc, part.relname
 
 -- name: detached_partitions
 -- What an interrupted prune left behind: detached, but not dropped.
-select format('drop table ostinato.%I', relname) as drop
+select format('drop table if exists ostinato.%I', relname) as drop
 from pg_class
 where relnamespace = 'ostinato'::regnamespace and relkind = 'r' and not relispartition
     and relname ~ '^job_history_[0-9]{8}$'
