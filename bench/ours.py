@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 
@@ -27,6 +28,9 @@ from generate_series(1, $1) as n
 class Ours:
     name = "ostinato"
 
+    def __init__(self) -> None:
+        self._workers: dict[Any, tuple[UUID, store.Lanes]] = {}
+
     async def setup(self, conn: asyncpg.Connection[Any]) -> None:
         await conn.execute("drop schema if exists ostinato cascade")
         await migrate(conn, read_migrations())
@@ -46,12 +50,18 @@ class Ours:
     async def enqueue_bulk(self, conn: asyncpg.Connection[Any], payloads: list[dict[str, Any]]) -> None:
         await enqueue_many(conn, [NewJob("noop", payload) for payload in payloads])
 
+    async def _worker(self, conn: asyncpg.Connection[Any], batch: int) -> tuple[UUID, store.Lanes]:
+        """One worker for as long as its connection lives, as a worker does."""
+        if conn not in self._workers:
+            types = [store.JobType(name="noop")]
+            new = store.NewWorker(namespace="default", queues=["default"], job_types=types, concurrency=batch)
+            worker = await store.register_worker(conn, new, lease=timedelta(hours=1))
+            self._workers[conn] = (worker, store.Lanes("default", ["default"]))
+        return self._workers[conn]
+
     async def drain(self, conn: asyncpg.Connection[Any], batch: int, most: int) -> int:
-        serving = store.NewWorker(
-            namespace="default", queues=["default"], job_types=[store.JobType(name="noop")], concurrency=batch
-        )
-        worker = await store.register_worker(conn, serving, lease=timedelta(hours=1))
-        lanes, done = store.Lanes("default", ["default"]), 0
+        worker, lanes = await self._worker(conn, batch)
+        done = 0
         while done < most and (jobs := await store.claim(conn, worker, lanes, types=["noop"], limit=batch)):
             lost = await store.complete(conn, jobs)
             done += len(jobs) - len(lost)

@@ -93,11 +93,12 @@ class Bench:
         """Rounds of filling and draining while another session pins xmin; the last ones against the first."""
         async with AsyncExitStack() as stack:
             conn, holder = await self._connect(stack), await self._connect(stack)
+            workers = [await self._connect(stack) for _ in range(CONNECTIONS)]
             await self.ours.setup(conn)
-            await self._drained(conn, self.sizes.pinned)
+            await self._drained(conn, self.sizes.pinned, workers)
             await holder.execute("begin isolation level repeatable read")
             await holder.fetchval("select 1")
-            rates = [await self._drained(conn, self.sizes.pinned) for _ in range(self.sizes.pinned_rounds)]
+            rates = [await self._drained(conn, self.sizes.pinned, workers) for _ in range(self.sizes.pinned_rounds)]
             if not await conn.fetchval(
                 "select backend_xmin from pg_stat_activity where pid = $1", holder.get_server_pid()
             ):
@@ -124,11 +125,13 @@ class Bench:
             full = [await self._drained(conn, self.sizes.drain) for _ in range(self.sizes.rounds)]
         return Figure(name, full, plain, 0.95)
 
-    async def _drained(self, conn: asyncpg.Connection[Any], jobs: int) -> float:
+    async def _drained(
+        self, conn: asyncpg.Connection[Any], jobs: int, workers: list[asyncpg.Connection[Any]] | None = None
+    ) -> float:
         await self.ours.fill(conn, jobs)
         # Else what is measured also writes out what the filling left dirty: five million rows more in one case.
         await conn.execute("checkpoint")
-        return await self._drain(self.ours, jobs)
+        return await (self._drain_on(workers, self.ours, jobs) if workers else self._drain(self.ours, jobs))
 
     async def _enqueue_single(self, system: Ours | Limit) -> float:
         return await self._timed(system, self.sizes.single, self.sizes.single, system.enqueue)
@@ -156,11 +159,13 @@ class Bench:
 
     async def _drain(self, system: Ours | Limit, jobs: int) -> float:
         async with AsyncExitStack() as stack:
-            conns = [await self._connect(stack) for _ in range(CONNECTIONS)]
-            began = time.perf_counter()
-            work: list[Awaitable[int]] = [system.drain(conn, BATCH, jobs // CONNECTIONS) for conn in conns]
-            done = sum(await asyncio.gather(*work))
-            return done / (time.perf_counter() - began)
+            return await self._drain_on([await self._connect(stack) for _ in range(CONNECTIONS)], system, jobs)
+
+    async def _drain_on(self, conns: list[asyncpg.Connection[Any]], system: Ours | Limit, jobs: int) -> float:
+        began = time.perf_counter()
+        work: list[Awaitable[int]] = [system.drain(conn, BATCH, jobs // CONNECTIONS) for conn in conns]
+        done = sum(await asyncio.gather(*work))
+        return done / (time.perf_counter() - began)
 
     async def _connect(self, stack: AsyncExitStack) -> asyncpg.Connection[Any]:
         conn = await asyncpg.connect(self.dsn)

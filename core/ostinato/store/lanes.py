@@ -14,8 +14,8 @@ from typing import Final
 
 EVERYTHING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 SECONDS: Final = 1.0
-# A look below the marks may take at most one part in twenty of a worker's time, however much lies there.
-SHARE: Final = 20
+# A look below the marks may take at most one part in fifty of a worker's time, however much lies there.
+SHARE: Final = 50
 
 
 @dataclass(slots=True)
@@ -43,11 +43,14 @@ class Lanes:
         """Whether it is time to look for lanes, and below the marks, again."""
         return self.clock() >= self._valid_until
 
-    def found(self, lines: Iterable[tuple[str, int]], seconds: float) -> None:
-        """These (queue, priority) have waiting jobs; finding them took so long."""
+    def found(self, lines: Iterable[tuple[str, int]]) -> None:
+        """These (queue, priority) have waiting jobs."""
         self._lanes.clear()
         for queue, priority in lines:
             self._add(queue, priority)
+
+    def looked(self, seconds: float) -> None:
+        """Finding the lanes, and the claim that began at their lowest, took so long."""
         self._valid_until = self.clock() + max(SECONDS, SHARE * seconds)
 
     def notified(self, queue: str, priority: int) -> None:

@@ -36,11 +36,12 @@ async def claim(
 
     `types` are names, with "@2" behind those of version 2 and so on.
     """
-    if lanes.stale:
-        began = time.perf_counter()
-        found = await jobs.find_lanes(conn, lanes.namespace, lanes.queues)
-        lanes.found(found, time.perf_counter() - began)
+    stale, began = lanes.stale, time.perf_counter()
+    if stale:
+        lanes.found(await jobs.find_lanes(conn, lanes.namespace, lanes.queues))
     rows = await _claim(conn, worker_id, lanes, list(types), limit)
+    if stale:
+        lanes.looked(time.perf_counter() - began)
     claimed = sorted(map(Claimed._make, rows), key=_in_order)
     lanes.reached({(job.queue, job.priority, job.job_type): job.run_at for job in claimed})
     return claimed
