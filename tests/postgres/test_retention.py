@@ -145,3 +145,16 @@ async def test_a_partition_of_another_name_is_left_alone(conn: Any) -> None:
     )
 
     assert await store.prune_history(conn, keep=30 * DAY) == []
+
+
+async def test_days_that_are_over_have_an_index_by_type_and_today_has_none(conn: Any) -> None:
+    await conn.execute(
+        "create table ostinato.job_history_20200101 partition of ostinato.job_history "
+        "for values from ('2020-01-01 00:00+00') to ('2020-01-02 00:00+00')"
+    )
+
+    await store.make_partitions(conn)
+
+    indexed = await conn.fetch("select relname from pg_class where relname ~ '^job_history_.*_type$' order by relname")
+    yesterday = (await parts(conn))[1]
+    assert [row["relname"] for row in indexed] == ["job_history_20200101_type", f"{yesterday}_type"]
