@@ -232,7 +232,10 @@ def transaction_mode(server: EmbeddedPostgres, dsn: str) -> Iterator[str]:
 @pytest.fixture
 def tolerant(server: EmbeddedPostgres, dsn: str) -> Iterator[str]:
     """The same, by a PgBouncer that does not give itself away by refusing a parameter."""
-    yield from (running.dsn_for(dsn) for running in bouncer(server, ignore_startup_parameters="jit"))
+    yield from (
+        running.dsn_for(dsn)
+        for running in bouncer(server, ignore_startup_parameters="jit,default_transaction_isolation")
+    )
 
 
 @pytest.fixture
