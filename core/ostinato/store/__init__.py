@@ -1,7 +1,8 @@
 """The only door to Postgres: every statement of the house is in `sql/`, and a function of the same name calls it.
 
 The first argument is always the connection (an asyncpg connection or pool), so that the caller decides about
-transactions. Database time decides everything; nothing here reads our own clock.
+transactions. Database time decides everything; our own clock only
+measures how long a look at the lanes took.
 """
 
 from ostinato.store.doctor import clock

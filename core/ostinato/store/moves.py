@@ -90,7 +90,8 @@ def _alone(conn: Connection) -> bool:
 async def complete(conn: Connection, held: Sequence[Held | Claimed], outputs: Sequence[Any] = ()) -> set[UUID]:
     """Move them to history. The ids that come back were lost to another worker: their results do not count.
 
-    `outputs` are in the order of `held`; where there are fewer, the rest has none.
+    `outputs` are in the order of `held`; where there are fewer, the rest has none. Saying it again of a claim that has
+    completed is no loss: the worker may not have heard the answer.
     """
     ids, leases = [fence.id for fence in held], [fence.lease for fence in held]
     encoded = [encode_value("output", output) for output in outputs]
