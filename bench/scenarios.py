@@ -8,16 +8,19 @@ import time
 from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
 from bench.limit import Limit
 from bench.ours import Ours
 
+Connection: TypeAlias = "asyncpg.Connection[Any]"
 PAD = "x" * 100
 CONNECTIONS = 2
 BATCH = 500
+BESIDE = "ostinato_bench_beside"
 
 
 @dataclass(frozen=True)
@@ -92,9 +95,8 @@ class Bench:
     async def pinned(self) -> Figure:
         """Rounds of filling and draining while another session pins xmin; the last ones against the first."""
         async with AsyncExitStack() as stack:
-            conn, holder = await self._connect(stack), await self._connect(stack)
-            workers = [await self._connect(stack) for _ in range(CONNECTIONS)]
-            await self.ours.setup(conn)
+            holder = await self._connect(stack, self.dsn)
+            conn, workers = await self._prepared(stack, self.dsn)
             await self._drained(conn, self.sizes.pinned, workers)
             await holder.execute("begin isolation level repeatable read")
             await holder.fetchval("select 1")
@@ -114,24 +116,38 @@ class Bench:
         return Figure(name, ours, limit, goal)
 
     async def _flat(self, name: str, backlog: int = 0, history: int = 0) -> Figure:
+        """Two databases of one server take turns: one with the burden, one without."""
+        plain, full = [], []
         async with AsyncExitStack() as stack:
-            conn = await self._connect(stack)
-            await self.ours.setup(conn)
-            plain = [await self._drained(conn, self.sizes.drain) for _ in range(self.sizes.rounds)]
+            light, light_workers = await self._prepared(stack, await self._beside(stack))
+            burdened, burdened_workers = await self._prepared(stack, self.dsn)
             if history:
-                await self.ours.fill_history(conn, history)
+                await self.ours.fill_history(burdened, history)
             if backlog:
-                await self.ours.fill(conn, backlog)
-            full = [await self._drained(conn, self.sizes.drain) for _ in range(self.sizes.rounds)]
+                await self.ours.fill(burdened, backlog)
+            for _ in range(self.sizes.rounds):
+                plain.append(await self._drained(light, self.sizes.drain, light_workers))
+                full.append(await self._drained(burdened, self.sizes.drain, burdened_workers))
         return Figure(name, full, plain, 0.95)
 
-    async def _drained(
-        self, conn: asyncpg.Connection[Any], jobs: int, workers: list[asyncpg.Connection[Any]] | None = None
-    ) -> float:
+    async def _beside(self, stack: AsyncExitStack) -> str:
+        """A second database on the same server, for as long as the stack lasts."""
+        conn = await self._connect(stack, self.dsn)
+        await conn.execute(f"drop database if exists {BESIDE}")
+        await conn.execute(f"create database {BESIDE}")
+        stack.push_async_callback(conn.execute, f"drop database {BESIDE} with (force)")
+        return urlunsplit(urlsplit(self.dsn)._replace(path=f"/{BESIDE}"))
+
+    async def _prepared(self, stack: AsyncExitStack, dsn: str) -> tuple[Connection, list[Connection]]:
+        conn = await self._connect(stack, dsn)
+        await self.ours.setup(conn)
+        return conn, [await self._connect(stack, dsn) for _ in range(CONNECTIONS)]
+
+    async def _drained(self, conn: Connection, jobs: int, workers: list[Connection]) -> float:
         await self.ours.fill(conn, jobs)
         # Else what is measured also writes out what the filling left dirty: five million rows more in one case.
         await conn.execute("checkpoint")
-        return await (self._drain_on(workers, self.ours, jobs) if workers else self._drain(self.ours, jobs))
+        return await self._drain(workers, self.ours, jobs)
 
     async def _enqueue_single(self, system: Ours | Limit) -> float:
         return await self._timed(system, self.sizes.single, self.sizes.single, system.enqueue)
@@ -142,7 +158,7 @@ class Bench:
     async def _timed(self, system: Ours | Limit, jobs: int, chunk: int, enqueue: Any) -> float:
         payloads = [{"n": n, "pad": PAD} for n in range(chunk)]
         async with AsyncExitStack() as stack:
-            conn = await self._connect(stack)
+            conn = await self._connect(stack, self.dsn)
             await system.setup(conn)
             await enqueue(conn, payloads[:10])
             began = time.perf_counter()
@@ -152,23 +168,20 @@ class Bench:
 
     async def _drain_all(self, system: Ours | Limit) -> float:
         async with AsyncExitStack() as stack:
-            conn = await self._connect(stack)
+            conn = await self._connect(stack, self.dsn)
             await system.setup(conn)
             await system.fill(conn, self.sizes.drain)
-            return await self._drain(system, self.sizes.drain)
+            workers = [await self._connect(stack, self.dsn) for _ in range(CONNECTIONS)]
+            return await self._drain(workers, system, self.sizes.drain)
 
-    async def _drain(self, system: Ours | Limit, jobs: int) -> float:
-        async with AsyncExitStack() as stack:
-            return await self._drain_on([await self._connect(stack) for _ in range(CONNECTIONS)], system, jobs)
-
-    async def _drain_on(self, conns: list[asyncpg.Connection[Any]], system: Ours | Limit, jobs: int) -> float:
+    async def _drain(self, conns: list[Connection], system: Ours | Limit, jobs: int) -> float:
         began = time.perf_counter()
         work: list[Awaitable[int]] = [system.drain(conn, BATCH, jobs // CONNECTIONS) for conn in conns]
         done = sum(await asyncio.gather(*work))
         return done / (time.perf_counter() - began)
 
-    async def _connect(self, stack: AsyncExitStack) -> asyncpg.Connection[Any]:
-        conn = await asyncpg.connect(self.dsn)
+    async def _connect(self, stack: AsyncExitStack, dsn: str) -> Connection:
+        conn = await asyncpg.connect(dsn)
         stack.push_async_callback(conn.close)
         return conn
 

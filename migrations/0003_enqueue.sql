@@ -48,6 +48,10 @@ declare
 begin
     if a_type is null or a_type = '' then
         perform ostinato.refuse_argument('job_type', a_type, 'it must be given');
+    elsif a_type !~ '^[A-Za-z0-9_][-_.:/A-Za-z0-9]{0,199}$' then
+        -- No "@" above all: a worker says "type@2" for version 2 of a type.
+        perform ostinato.refuse_argument('job_type', left(a_type, 80),
+            'it must be letters, digits, _, -, ., : and /, at most 200 characters');
     elsif a_dedup not in ('skip', 'enqueue', 'replace') then
         perform ostinato.refuse_argument('dedup', a_dedup, 'it must be skip, enqueue or replace');
     elsif a_priority not between -32768 and 32767 then

@@ -1,5 +1,6 @@
 """All commands under one name, and what becomes of their errors: a sentence and an exit code, never a traceback."""
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -38,11 +39,23 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+            return code
         except BrokenPipeError:
-            # `| head` has seen enough. What Python would flush at its end goes nowhere, instead of failing again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _say_no_more()
             return PIPE_CLOSED
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+                raise
+            _say_no_more()
+            reason = f"cannot write the answer: {error.strerror}; make room, or write it elsewhere"
+            raise click.ClickException(reason) from None
+
+
+def _say_no_more() -> None:
+    """`| head` has seen enough, or the disk is full: what Python would flush at its end goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -13,7 +13,7 @@ from ostinato import health, migrations
 from ostinato.dsn import Dsn
 from ostinato.errors import InvalidArgument, MigrationError, Unreachable
 from ostinato.health import Finding, Verdict
-from ostinato.postgres import PostgresConnection, connect, settle
+from ostinato.postgres import Forbidden, PostgresConnection, connect, settle
 from ostinato.settings import Settings
 from ostinato.store import doctor as facts
 from ostinato_cli.database import dsn_option, find_dsn
@@ -115,14 +115,24 @@ async def _work(conn: PostgresConnection) -> list[Finding]:
     try:
         files = migrations.read_migrations()
         pending = await migrations.pending(conn, files)
+    except Forbidden as error:
+        return [
+            Finding("permissions", Verdict.FAIL, str(error), "grant this user usage on schema ostinato and its tables")
+        ]
     except MigrationError as error:
         return [Finding("schema", Verdict.FAIL, str(error), "use the ostinato that migrated it, or a later one")]
     schema = health.judge_schema([str(migration) for migration in pending], len(files))
     if pending:
         return [schema]
-    return [
-        schema,
-        health.judge_partitions(await facts.look_at_partitions(conn)),
-        health.judge_queues(await facts.look_at_queues(conn)),
-        health.judge_lost(await facts.look_at_lost(conn)),
-    ]
+    try:
+        return [
+            schema,
+            health.judge_partitions(await facts.look_at_partitions(conn)),
+            health.judge_queues(await facts.look_at_queues(conn)),
+            health.judge_lost(await facts.look_at_lost(conn)),
+        ]
+    except Forbidden as error:
+        advice = (
+            "grant this user select, insert, update and delete on all tables in schema ostinato, or use their owner"
+        )
+        return [schema, Finding("permissions", Verdict.FAIL, str(error), advice)]

@@ -1,6 +1,7 @@
 """`ostinato migrate`: bring the database to the schema of this version."""
 
 import asyncio
+from functools import partial
 
 import click
 
@@ -50,7 +51,9 @@ def migrate(settings: Settings, dsn: str | None, dry_run: bool, print_: bool, ou
 async def _migrate(dsn: Dsn, *, look_only: bool) -> list[Migration]:
     files = migrations.read_migrations()
     async with connect(dsn) as conn:
-        return await migrations.pending(conn, files) if look_only else await migrations.migrate(conn, files)
+        if look_only:
+            return await migrations.pending(conn, files)
+        return await migrations.migrate(conn, files, aside=partial(connect, dsn))
 
 
 def _print(found: list[Migration]) -> None:

@@ -7,6 +7,9 @@ A synchronous connection answers at once; an asynchronous one gives back somethi
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
+import asyncpg
+from asyncpg.pool import PoolConnectionProxy
+
 from ostinato.errors import InvalidArgument
 from ostinato.store.statements import PARAMETER, Statement
 
@@ -25,21 +28,31 @@ def _way(kind: type) -> Callable[..., Any]:
     for base in kind.__mro__:
         if way := WAYS.get(base.__module__.partition(".")[0]):
             return way
-    raise InvalidArgument(
+    raise _refused(kind)
+
+
+def _refused(kind: type) -> InvalidArgument:
+    return InvalidArgument(
         "conn",
         kind,
         "it must be an asyncpg connection or pool, a psycopg 3 connection, or a SQLAlchemy connection or session",
     )
 
 
-async def _asyncpg(conn: Any, statement: Statement, given: Mapping[str, Any], read: Read[Answer]) -> Answer:
-    return read(await statement.fetch(conn, **given))
+def _asyncpg(conn: Any, statement: Statement, given: Mapping[str, Any], read: Read[Answer]) -> Awaitable[Answer]:
+    if not isinstance(conn, asyncpg.Connection | asyncpg.Pool | PoolConnectionProxy):
+        raise _refused(type(conn))
+
+    async def later() -> Answer:
+        return read(await statement.fetch(conn, **given))
+
+    return later()
 
 
 def _psycopg(
     conn: Any, statement: Statement, given: Mapping[str, Any], read: Read[Answer]
 ) -> Answer | Awaitable[Answer]:
-    from psycopg import AsyncConnection
+    from psycopg import AsyncConnection, Connection
     from psycopg.rows import tuple_row
 
     text = PARAMETER.sub(r"%(\1)s", statement.named.replace("%", "%%"))
@@ -51,6 +64,8 @@ def _psycopg(
 
     if isinstance(conn, AsyncConnection):
         return later()
+    if not isinstance(conn, Connection):
+        raise _refused(type(conn))
     with conn.cursor(row_factory=tuple_row) as cursor:
         cursor.execute(text, given)
         return read(cursor.fetchall())
@@ -59,8 +74,9 @@ def _psycopg(
 def _sqlalchemy(
     conn: Any, statement: Statement, given: Mapping[str, Any], read: Read[Answer]
 ) -> Answer | Awaitable[Answer]:
-    from sqlalchemy import text
+    from sqlalchemy import Connection, text
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_session
+    from sqlalchemy.orm import Session, scoped_session
 
     async def later() -> Answer:
         result = await conn.execute(text(statement.named), given)
@@ -68,6 +84,8 @@ def _sqlalchemy(
 
     if isinstance(conn, AsyncConnection | AsyncSession | async_scoped_session):
         return later()
+    if not isinstance(conn, Connection | Session | scoped_session):
+        raise _refused(type(conn))
     return read(conn.execute(text(statement.named), given).all())
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 SQL: Final = load("enqueue")
 OPTIONS: Final = ("job_type", *CHECKS)
+UNSAID: Final = dict.fromkeys(CHECKS)
 Checked = TypeVar("Checked")
 
 
@@ -91,8 +92,12 @@ def enqueue(conn: Any, job_type: str, payload: Any = None, **options: Any) -> An
     max_attempts, timeout    instead of what the job's type says
     """
     job = NewJob(job_type, payload, **options)
-    statement = SQL["enqueue"] if job.keyed else SQL["enqueue_plain"]
-    return drivers.run(conn, statement, job.parameters(), _first)
+    given = job.parameters()
+    if job.keyed:
+        return drivers.run(conn, SQL["enqueue"], UNSAID | given, _first)
+    if "delay" in given or "run_at" in given:
+        given = {"run_at": None, "delay": None} | given
+    return drivers.run(conn, SQL.choices["enqueue_plain"].given(frozenset(given)), given, _first)
 
 
 @overload
@@ -145,7 +150,7 @@ def _checked(place: int, check: Callable[[], Checked]) -> Checked:
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    return {name: [row[name] for row in rows] for name in OPTIONS}
+    return {name: [row.get(name) for row in rows] for name in OPTIONS}
 
 
 def _first(rows: drivers.Rows) -> Enqueued:

@@ -2,11 +2,16 @@
 
 Each file of `migrations/` is applied once, in order, each in a transaction of its own that holds an advisory lock, so
 that two migrators at once are harmless. A file that was changed after it was applied is an error, never a surprise.
+
+A file that begins with the line "-- no transaction" may build an index concurrently on a big table. Its statements,
+each ending with ";" at the end of a line, run one by one on a connection aside, while ours holds the lock. They must
+bear to be begun again: drop what an interrupted try left behind, then make it.
 """
 
+import asyncio
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,11 +27,18 @@ FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
 PACKAGED: Final = Path(__file__).parent / "migrations"
 CHECKED_OUT: Final = Path(__file__).parents[2] / "migrations"
 
+NO_TRANSACTION: Final = "-- no transaction\n"
+END: Final = re.compile(r";[ \t]*$", re.MULTILINE)
+SECONDS: Final = 0.1  # between two looks whether another migrator is done
+
 SQL: Final = load("migrations")
 
 
 class TransactionalConnection(Connection, Protocol):
     def transaction(self, *, isolation: Any = ...) -> AbstractAsyncContextManager[Any]: ...
+
+
+Aside = Callable[[], AbstractAsyncContextManager[Connection]]
 
 
 @dataclass(frozen=True)
@@ -38,6 +50,16 @@ class Migration:
     @cached_property
     def checksum(self) -> str:
         return hashlib.sha256(self.sql.encode()).hexdigest()
+
+    @property
+    def transactional(self) -> bool:
+        return not self.sql.startswith(NO_TRANSACTION)
+
+    @property
+    def statements(self) -> list[str]:
+        """Of a file without a transaction: a server takes several at once only as a transaction."""
+        parts = (part.strip() for part in END.split(self.sql.removeprefix(NO_TRANSACTION)))
+        return [part for part in parts if part]
 
     def __str__(self) -> str:
         return f"{self.version:04}_{self.name}.sql"
@@ -79,12 +101,25 @@ async def pending(conn: Connection, migrations: Sequence[Migration]) -> list[Mig
     return [migration for migration in migrations if migration.version not in done]
 
 
-async def migrate(conn: TransactionalConnection, migrations: Sequence[Migration]) -> list[Migration]:
-    """Apply what is pending; what another migrator applied meanwhile is not applied again."""
+async def migrate(
+    conn: TransactionalConnection, migrations: Sequence[Migration], *, aside: Aside | None = None
+) -> list[Migration]:
+    """Apply what is pending; what another migrator applied meanwhile is not applied again.
+
+    `aside` opens a second connection to the same database, for files that want no transaction.
+    """
     done: list[Migration] = []
-    while (migration := await _apply_next(conn, migrations)) is not None:
-        done.append(migration)
-    return done
+    while True:
+        # Each statement sees what the migrator before us committed, whatever isolation is this database's default.
+        async with conn.transaction(isolation="read_committed"):
+            ours = await SQL["try_lock"].fetchval(conn)
+            migration = await _apply_next(conn, migrations, aside) if ours else None
+        if migration is not None:
+            done.append(migration)
+        elif ours:
+            return done
+        else:
+            await asyncio.sleep(SECONDS)
 
 
 def script(migrations: Sequence[Migration]) -> str:
@@ -95,20 +130,32 @@ def script(migrations: Sequence[Migration]) -> str:
             "insert into ostinato.schema_migrations (version, name, checksum)\n"
             f"values ({migration.version}, '{migration.name}', '{migration.checksum}');"
         )
-        parts.append(f"-- {migration}\n\nbegin;\n\n{migration.sql.rstrip()}\n\n{record}\n\ncommit;")
+        body = f"{migration.sql.rstrip()}\n\n{record}"
+        parts.append(f"-- {migration}\n\n" + (f"begin;\n\n{body}\n\ncommit;" if migration.transactional else body))
     return "\n\n".join(parts) + "\n"
 
 
-async def _apply_next(conn: TransactionalConnection, migrations: Sequence[Migration]) -> Migration | None:
-    # Each statement sees what the migrator before us committed, whatever isolation is this database's default.
-    async with conn.transaction(isolation="read_committed"):
-        await SQL["lock"].execute(conn)
-        await SQL["make_records"].execute(conn)
-        todo = await pending(conn, migrations)
-        if not todo:
-            return None
-        await _apply(conn, todo[0])
-        return todo[0]
+async def _apply_next(conn: Connection, migrations: Sequence[Migration], aside: Aside | None) -> Migration | None:
+    await SQL["make_records"].execute(conn)
+    todo = await pending(conn, migrations)
+    if not todo:
+        return None
+    migration = todo[0]
+    await (_apply(conn, migration) if migration.transactional else _apply_aside(conn, migration, aside))
+    await SQL["record"].execute(conn, version=migration.version, name=migration.name, checksum=migration.checksum)
+    return migration
+
+
+async def _apply_aside(conn: Connection, migration: Migration, aside: Aside | None) -> None:
+    if aside is None:
+        raise MigrationError(f"{migration} wants no transaction: give `migrate` a second connection, `aside`")
+    await SQL["be_patient"].execute(conn)
+    try:
+        async with aside() as other:
+            for statement in migration.statements:
+                await other.execute(statement)
+    except asyncpg.PostgresError as error:
+        raise MigrationError(f"{migration} failed; migrating again begins it anew: {error}") from error
 
 
 async def _apply(conn: Connection, migration: Migration) -> None:
@@ -123,7 +170,6 @@ async def _apply(conn: Connection, migration: Migration) -> None:
         ) from None
     except asyncpg.PostgresError as error:
         raise MigrationError(f"{migration} failed, nothing of it was applied: {error}") from error
-    await SQL["record"].execute(conn, version=migration.version, name=migration.name, checksum=migration.checksum)
 
 
 async def _applied(conn: Connection) -> list[Applied]:

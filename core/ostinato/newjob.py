@@ -54,22 +54,23 @@ class NewJob:
         return self.dedup_key is not None or self.idempotency_key is not None
 
     def parameters(self) -> dict[str, str | int | None]:
-        """As the statement `enqueue` takes them; raises InvalidArgument if one breaks a rule."""
-        return self.options() | {"payload": self.encoded_payload()}
+        """As the statements of `enqueue` take them; raises InvalidArgument if one breaks a rule."""
+        given = self.options()
+        given["payload"] = self.encoded_payload()
+        return given
 
     def encoded_payload(self) -> str:
         return encode_object("payload", EMPTY if self.payload is None else self.payload)
 
     def options(self) -> dict[str, str | int | None]:
-        """Everything but the payload."""
-        check_job_type(self.job_type)
-        given: dict[str, str | int | None] = dict.fromkeys(CHECKS)
+        """What was given, but for the payload."""
+        given: dict[str, str | int | None] = {"job_type": check_job_type(self.job_type)}
         for name, value in zip(CHECKS, self.raw_options()[1:], strict=True):
             if value is not None:
                 given[name] = CHECKS[name](value)
         if self.run_at is not None and self.delay is not None:
             raise InvalidArgument("delay", self.delay, "give run_at or delay, not both")
-        return given | {"job_type": self.job_type}
+        return given
 
     def raw_options(self) -> tuple[Any, ...]:
         """Everything but the payload, as it was given, the type first."""

@@ -40,6 +40,7 @@ IN_USE: Final[dict[tuple[type[BaseException], ...], str]] = {
         "PgBouncer in transaction mode is in between: add pgbouncer=true to the DSN's options, "
         "or set OSTINATO_PGBOUNCER=true"
     ),
+    (asyncpg.QueryCanceledError,): "raise statement_timeout for this user, or ask for less at once",
     # Not BrokenPipeError: that is our own standard output's.
     (
         asyncpg.PostgresConnectionError,
@@ -49,6 +50,7 @@ IN_USE: Final[dict[tuple[type[BaseException], ...], str]] = {
         ConnectionAbortedError,
     ): "the connection was lost: check whether the server is up, then do it again",
 }
+Forbidden: TypeAlias = asyncpg.InsufficientPrivilegeError
 MISSING: Final = (
     asyncpg.UndefinedTableError,
     asyncpg.InvalidSchemaNameError,

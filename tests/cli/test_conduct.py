@@ -5,6 +5,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,31 @@ def test_a_closed_pipe_is_quiet(dsn: str) -> None:
         said = process.stderr.read()
 
     assert (process.returncode, said) == (141, b"")
+
+
+def test_a_full_disk_is_named(dsn: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, "jobs", "list", "-o", "json"],
+            env=environment(dsn),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    assert done.returncode == 1
+    assert done.stderr == "Error: cannot write the answer: No space left on device; make room, or write it elsewhere\n"
+
+
+def test_a_statement_that_took_too_long_is_no_lost_connection(dsn: str) -> None:
+    holder = "begin; lock table ostinato.jobs; select pg_sleep(3); commit"
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(on, dsn, lambda conn: conn.execute(holder))
+        on(dsn, lambda conn: conn.execute("select pg_sleep(0.5)"))
+        done = ostinato("jobs", "list", dsn=f"{dsn}&options=-cstatement_timeout%3D200")
+
+    assert done.code == 3
+    assert "canceling statement due to statement timeout; raise statement_timeout" in done.err
 
 
 @pytest.mark.parametrize(

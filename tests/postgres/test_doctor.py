@@ -170,6 +170,31 @@ async def test_a_user_who_may_not_see_others_transactions_is_told(dsn: str) -> N
     assert (server.user, server.sees_all) == ("blind", False)
 
 
+async def test_a_user_without_rights_gets_the_other_findings_all_the_same(dsn: str) -> None:
+    guest = "do $$ begin create role guest login; exception when duplicate_object then end $$"
+    conn = await asyncpg.connect(dsn)
+    await conn.execute(guest)
+
+    without_schema, found = await asyncio.to_thread(examined, dsn.replace("postgres@", "guest@"))
+    await conn.execute("grant usage on schema ostinato to guest")
+    await conn.execute("grant select on ostinato.schema_migrations to guest")
+    without_tables, more = await asyncio.to_thread(examined, dsn.replace("postgres@", "guest@"))
+    await conn.close()
+
+    assert (without_schema.code, without_tables.code) == (1, 1)
+    assert list(found)[-1] == "permissions"
+    assert "grant" in found["permissions"]["advice"]
+    assert list(more)[-2:] == ["schema", "permissions"]
+    assert "permission denied for" in more["permissions"]["saw"]
+
+
+def test_a_database_where_transactions_are_read_only_fails(dsn: str) -> None:
+    done, found = examined(f"{dsn}&options=-cdefault_transaction_read_only%3Don")
+
+    assert done.code == 1
+    assert "read-only" in found["version"]["saw"]
+
+
 def test_a_wrong_listen_dsn_fails(dsn: str) -> None:
     done, found = examined(dsn, OSTINATO_LISTEN_DSN="postgresql://me:secret@127.0.0.1:1/db")
 

@@ -114,3 +114,17 @@ async def test_sqlalchemy_async_connections_and_sessions(dsn: str, driver: str) 
 def test_a_connection_of_another_kind_is_an_error_that_says_which_are_known() -> None:
     with pytest.raises(InvalidArgument, match=r"conn is .*; it must be an asyncpg connection or pool"):
         enqueue(object(), "work")  # type: ignore[call-overload]
+
+
+async def test_what_is_of_a_known_driver_but_no_connection_is_refused_too(dsn: str) -> None:
+    engine = sqlalchemy.create_engine(dsn.replace("postgresql://", "postgresql+psycopg://"))
+    async_engine = create_async_engine(dsn.replace("postgresql://", "postgresql+asyncpg://"))
+    pool = asyncpg.create_pool(dsn, min_size=0)
+    with psycopg.connect(dsn) as conn, conn.cursor() as cursor:
+        for other in (cursor, engine, async_engine, pool.acquire()):
+            with pytest.raises(InvalidArgument, match=r"conn is .*; it must be an asyncpg connection or pool"):
+                enqueue(other, "work")  # type: ignore[call-overload]
+    engine.dispose()
+    await async_engine.dispose()
+
+    await expect(dsn, 0)

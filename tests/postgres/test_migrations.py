@@ -6,14 +6,19 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 import pytest
 
+from ostinato.dsn import Dsn
+from ostinato.embedded import wheel_bin_dirs
 from ostinato.errors import MigrationError
 from ostinato.migrations import CHECKED_OUT, Migration, migrate, pending, read_migrations, script
+from ostinato.postgres import connect
+from tests.postgres.conftest import on
 
 
 @pytest.fixture
@@ -27,6 +32,16 @@ TWO = [
     Migration(1, "one", "create table ostinato.one (n int);"),
     Migration(2, "two", "insert into ostinato.one values (1);"),
 ]
+
+
+INDEX = Migration(
+    3,
+    "index",
+    """-- no transaction
+drop index concurrently if exists ostinato.one_n;
+create index concurrently one_n on ostinato.one (n);
+""",
+)
 
 
 async def test_each_is_applied_once_and_in_order(empty: Any) -> None:
@@ -95,6 +110,97 @@ async def test_the_printed_script_does_the_same(empty: Any) -> None:
 
     assert await pending(empty, read_migrations()) == []
     assert await empty.fetchval("select created from ostinato.enqueue('work')")
+
+
+# without a transaction
+
+
+def aside_of(dsn: str) -> Any:
+    return partial(connect, Dsn.parse(dsn))
+
+
+async def has_index(conn: Any) -> bool:
+    return bool(await conn.fetchval("select indisvalid from pg_index where indexrelid = to_regclass('ostinato.one_n')"))
+
+
+async def test_an_index_is_built_concurrently_and_recorded(empty: Any, empty_dsn: str) -> None:
+    done = await migrate(empty, [*TWO, INDEX], aside=aside_of(empty_dsn))
+
+    assert done == [*TWO, INDEX]
+    assert await has_index(empty)
+    assert await pending(empty, [*TWO, INDEX]) == []
+
+
+async def test_migrators_that_wait_do_not_hold_up_what_they_wait_for(empty: Any, empty_dsn: str) -> None:
+    """Building concurrently waits for every snapshot, so a waiting migrator must have none."""
+    conns = [await asyncpg.connect(empty_dsn) for _ in range(6)]
+
+    async with asyncio.timeout(60):
+        done = await asyncio.gather(
+            *(migrate(conn, [*TWO, INDEX], aside=aside_of(empty_dsn)) for conn in conns),
+        )
+
+    assert sorted(each.version for part in done for each in part) == [1, 2, 3]
+    assert await has_index(empty)
+    for conn in conns:
+        await conn.close()
+
+
+async def test_writers_go_on_while_the_index_waits_for_an_old_one(empty: Any, empty_dsn: str) -> None:
+    await migrate(empty, TWO)
+    old, writer = await asyncpg.connect(empty_dsn), await asyncpg.connect(empty_dsn)
+    await old.execute("begin; insert into ostinato.one values (2)")
+    migrating = asyncio.create_task(migrate(empty, [*TWO, INDEX], aside=aside_of(empty_dsn)))
+    while not await writer.fetchval("select count(*) from pg_locks where not granted"):
+        await asyncio.sleep(0.01)
+
+    await writer.execute("insert into ostinato.one values (3)", timeout=5)
+
+    assert not migrating.done()
+    await old.execute("commit")
+    assert await migrating == [INDEX]
+    await old.close()
+    await writer.close()
+
+
+async def test_one_that_failed_half_way_is_begun_again(empty: Any, empty_dsn: str) -> None:
+    unique = Migration(3, "index", INDEX.sql.replace("create index", "create unique index"))
+    await migrate(empty, TWO)
+    await empty.execute("insert into ostinato.one values (1)")
+
+    with pytest.raises(
+        MigrationError, match=r"0003_index.sql failed; migrating again begins it anew: could not create"
+    ):
+        await migrate(empty, [*TWO, unique], aside=aside_of(empty_dsn))
+    left = await empty.fetchval("select to_regclass('ostinato.one_n') is not null")
+    await empty.execute("truncate ostinato.one")
+
+    assert (left, await has_index(empty)) == (True, False)
+    assert await migrate(empty, [*TWO, unique], aside=aside_of(empty_dsn)) == [unique]
+    assert await has_index(empty)
+
+
+async def test_without_a_second_connection_it_is_an_error_that_asks_for_one(empty: Any) -> None:
+    with pytest.raises(
+        MigrationError, match=r"0003_index.sql wants no transaction: give `migrate` a second connection"
+    ):
+        await migrate(empty, [*TWO, INDEX])
+
+    assert await pending(empty, [*TWO, INDEX]) == [INDEX]
+
+
+def test_psql_applies_the_printed_script_too(empty_dsn: str) -> None:
+    psql = wheel_bin_dirs()[18] / "psql"
+    printed = script([*TWO, INDEX])
+
+    subprocess.run(
+        [psql, empty_dsn, "-v", "ON_ERROR_STOP=1"], input=printed, text=True, check=True, capture_output=True
+    )
+
+    async def look(conn: Any) -> Any:
+        return await has_index(conn), await pending(conn, [*TWO, INDEX])
+
+    assert on(empty_dsn, look) == (True, [])
 
 
 def test_numbers_have_no_gaps(tmp_path: Path) -> None:

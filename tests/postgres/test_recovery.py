@@ -27,6 +27,17 @@ async def buried(actor: Actor, **options: Any) -> UUID:
     return job.id
 
 
+async def test_attempts_are_counted_up_to_the_largest_number_and_no_further(actor: Actor) -> None:
+    job_id = await buried(actor)
+    await actor.conn.execute("update ostinato.dead_letters set attempt = 32767 where id = $1", job_id)
+    await store.redrive(actor.conn, [job_id])
+
+    job = await actor.claim_one()
+
+    assert job.attempt == 32767
+    assert await store.complete(actor.conn, [job.held]) == set()
+
+
 async def test_redrive_moves_dead_letters_back_and_keeps_what_happened(actor: Actor) -> None:
     job_id = await buried(actor)
 

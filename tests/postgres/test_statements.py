@@ -26,7 +26,7 @@ PYTHON = {
     "text[]": list,
     "uuid[]": list,
 }
-DDL = {"make_records", "be_brief"}
+DDL = {"make_records", "be_brief", "be_patient"}
 JSON = {"payload", "context", "attempts", "progress", "output", "info"}
 
 

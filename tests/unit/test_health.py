@@ -10,7 +10,14 @@ from ostinato.health import Finding
 from ostinato.store.doctor import Line, Lost, Pin, Pooler, Server, Table
 
 SERVER = Server(
-    version=150004, autovacuum=True, track_counts=True, jit=False, user="shop", standby=False, sees_all=True
+    version=150004,
+    autovacuum=True,
+    track_counts=True,
+    jit=False,
+    user="shop",
+    standby=False,
+    read_only=False,
+    sees_all=True,
 )
 JOBS = Table("jobs", live=1000, dead=10, vacuumed_at=None, excluded=False)
 PIN = Pin("transaction", "4711", transactions=5, lasts=timedelta(minutes=6), who="psql, eve", query="select 1")
@@ -34,6 +41,14 @@ def test_postgres_14_to_18_is_supported(version: int, verdict: str) -> None:
 
 def test_a_standby_fails() -> None:
     assert health.judge_version(replace(SERVER, standby=True)).verdict == "fail"
+
+
+def test_transactions_that_are_read_only_fail() -> None:
+    finding = health.judge_version(replace(SERVER, read_only=True))
+
+    assert finding.verdict == "fail"
+    assert finding.advice is not None
+    assert "default_transaction_read_only" in finding.advice
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,9 @@ def judge_version(server: Server) -> Finding:
     saw = f"PostgreSQL {major}.{server.version % 10_000}"
     if server.standby:
         return fail("version", f"{saw}, a standby", "jobs are written: use the DSN of the primary")
+    if server.read_only:
+        advice = f'alter role "{server.user}" reset default_transaction_read_only; or the same of the database'
+        return fail("version", f"{saw}, where transactions are read-only", advice)
     if major < OLDEST:
         return fail("version", saw, f"upgrade the server: PostgreSQL {OLDEST} to {NEWEST} is supported")
     if major > NEWEST:

@@ -27,6 +27,7 @@ class Server:
     jit: bool
     user: str
     standby: bool
+    read_only: bool  # unless a transaction says otherwise
     sees_all: bool  # other users' transactions as well
 
 

@@ -67,8 +67,10 @@ class Lanes:
     def reached(self, latest: Mapping[tuple[str, int, str], datetime]) -> None:
         """A claim took jobs of (queue, priority, type), the latest due at that time."""
         for (queue, priority, job_type), run_at in latest.items():
-            lane = self._lanes[queue, priority, job_type if job_type in self.limited else None]
-            lane.mark = max(lane.mark, run_at)
+            lane = self._lanes.get((queue, priority, job_type if job_type in self.limited else None))
+            # Gone if another claim of this worker has looked for the lanes meanwhile, and seen this one empty.
+            if lane is not None:
+                lane.mark = max(lane.mark, run_at)
 
     def _add(self, queue: str, priority: int) -> None:
         for solo in (None, *self.limited):

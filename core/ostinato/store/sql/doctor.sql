@@ -17,6 +17,7 @@ select current_setting('server_version_num')::int as version,
     current_setting('jit')::boolean as jit,
     current_user::text as user,
     pg_is_in_recovery() as standby,
+    current_setting('default_transaction_read_only')::boolean as read_only,
     pg_has_role('pg_read_all_stats', 'usage') as sees_all
 
 -- name: look_at_tables

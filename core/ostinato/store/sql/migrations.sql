@@ -1,8 +1,9 @@
 -- The record of what was applied.
 
--- name: lock
--- Held until the transaction ends, also behind PgBouncer; a session's lock would stay with a pooled connection.
-select pg_advisory_xact_lock(hashtextextended('ostinato.schema_migrations', 0))
+-- name: try_lock
+-- Held until the transaction ends, also behind PgBouncer; a session's lock would stay with a pooled connection. Tried,
+-- not waited for: whoever waits holds a snapshot, and an index that is built concurrently waits for every snapshot.
+select pg_try_advisory_xact_lock(hashtextextended('ostinato.schema_migrations', 0))
 
 -- name: make_records
 do $$
@@ -22,6 +23,10 @@ create table if not exists ostinato.schema_migrations (
 
 -- name: be_brief
 set local lock_timeout = '5s'
+
+-- name: be_patient
+-- We only hold the lock meanwhile; an index of a big table takes its time.
+set local idle_in_transaction_session_timeout = 0
 
 -- name: has_records
 select to_regclass('ostinato.schema_migrations') is not null

@@ -40,7 +40,7 @@ with ready as materialized (
     limit :limit
 )
 update ostinato.jobs
-set state = 'running', attempt = attempt + 1, lease = ostinato.new_lease(),
+set state = 'running', attempt = least(attempt + 1, 32767), lease = ostinato.new_lease(),
     worker_id = :worker_id, started_at = now(), stacked = dedup_key is not null
 where ctid = any(array(select place from ready))
 returning id, lease, queue, job_type, job_version, payload::text, priority, run_at, attempt, max_attempts, timeout,
@@ -126,7 +126,7 @@ with alive as materialized (
     where slots.namespace = :namespace and slots.job_type = admitted.solo and slots.slot = admitted.slot
 )
 update ostinato.jobs
-set state = 'running', attempt = attempt + 1, lease = ostinato.new_lease(),
+set state = 'running', attempt = least(attempt + 1, 32767), lease = ostinato.new_lease(),
     worker_id = :worker_id, started_at = now(), slot = admitted.slot, stacked = dedup_key is not null
 from admitted
 where jobs.id = admitted.id
