@@ -13,7 +13,7 @@ create schema bare;
 create table bare.jobs (id bigserial primary key, state smallint not null default 0, payload jsonb not null);
 create index on bare.jobs (id) where state = 0;
 """
-INSERT = "insert into bare.jobs (payload) values ($1)"
+INSERT = "insert into bare.jobs (payload) values ($1) returning id"
 FILL = """
 insert into bare.jobs (payload)
 select jsonb_build_object('n', n, 'pad', repeat('x', 100)) from generate_series(1, $1) as n
@@ -38,7 +38,7 @@ class Limit:
 
     async def enqueue(self, conn: asyncpg.Connection[Any], payloads: list[dict[str, Any]]) -> None:
         for payload in payloads:
-            await conn.execute(INSERT, json.dumps(payload))
+            await conn.fetchval(INSERT, json.dumps(payload))
 
     async def enqueue_bulk(self, conn: asyncpg.Connection[Any], payloads: list[dict[str, Any]]) -> None:
         await conn.copy_records_to_table(

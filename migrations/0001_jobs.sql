@@ -44,7 +44,7 @@ create function ostinato.new_lease() returns bigint language sql volatile
 
 -- What may be in a column, as domains: they are checked when a value comes in, not again at every claim, and a session
 -- prepares them once, where a table's CHECK is prepared anew by every statement. What a driver cannot read back (a year
--- 20000, a timeout of a million years) would stop every claim that meets it.
+-- 20000) would stop every claim that meets it.
 create domain ostinato.payload as jsonb
     constraint "payload must be an object" check (jsonb_typeof(value) = 'object')
     constraint "payload must have at most 131072 bytes" check (octet_length(value::text) <= 131072);
@@ -54,20 +54,11 @@ create domain ostinato.context as jsonb
 create domain ostinato.instant as timestamptz
     constraint "run_at must be from 1970 to 9998" check (
         value >= timestamptz '1970-01-01 00:00:00+00' and value < timestamptz '9999-01-01 00:00:00+00');
-create domain ostinato.timeout as interval
-    constraint "timeout must be more than 0 and at most 366 days" check (
-        value > interval '0' and value <= interval '366 days');
 -- Names and keys collate "C": comparing them is memcmp, and a new libc cannot corrupt an index.
 create domain ostinato.name as text collate "C"
     constraint "a name must have 1 to 200 bytes" check (octet_length(value) between 1 and 200);
 create domain ostinato.key as text collate "C"
     constraint "a key must have 1 to 2000 bytes" check (octet_length(value) between 1 and 2000);
-create domain ostinato.positive as smallint
-    constraint "it must be more than 0" check (value > 0);
-create domain ostinato.version as integer
-    constraint "job_version must be more than 0" check (value > 0);
-create domain ostinato.count as smallint
-    constraint "it cannot be less than 0" check (value >= 0);
 
 create table ostinato.jobs (
     id                  uuid not null default ostinato.uuidv7(),
@@ -77,13 +68,13 @@ create table ostinato.jobs (
     started_at          timestamptz,
     finished_at         timestamptz,
     cancel_requested_at timestamptz,
-    timeout             ostinato.timeout,
+    timeout             interval,
     worker_id           uuid,
     schedule_id         uuid,
-    job_version         ostinato.version not null default 1,
+    job_version         integer not null default 1,
     priority            smallint not null default 0,
-    attempt             ostinato.count not null default 0,
-    max_attempts        ostinato.positive,
+    attempt             smallint not null default 0,
+    max_attempts        smallint,
     slot                smallint,
     stacked             boolean not null default false,
     state               text collate "C" not null default 'pending',
@@ -99,15 +90,7 @@ create table ostinato.jobs (
     context             ostinato.context,
     progress            jsonb,
     output              jsonb,
-    constraint jobs_pkey primary key (id),
-    -- One short constraint, not six: every statement that writes prepares them all anew, some microseconds each.
-    constraint jobs_are_live check (
-        case state
-            when 'running' then lease is not null and worker_id is not null and started_at is not null
-            else state in ('pending', 'retrying')
-                and lease is null and worker_id is null and slot is null and cancel_requested_at is null
-        end
-        and finished_at is null)
+    constraint jobs_pkey primary key (id)
 );
 comment on table ostinato.jobs is 'Live jobs: pending, retrying, running.';
 comment on column ostinato.jobs.max_attempts is 'null: what the job type says';
@@ -181,28 +164,38 @@ $$;
 create function ostinato.refuse_move() returns trigger language plpgsql as $$
 begin
     if tg_op = 'INSERT' then
-        raise exception 'ostinato: a job enters as pending, not as %', new.state using errcode = 'check_violation';
+        raise exception 'ostinato: a job enters as pending and held by nobody, not as % (lease %)', new.state, new.lease
+            using errcode = 'check_violation';
     elsif tg_op = 'DELETE' then
         raise exception 'ostinato: job % is %, and finished jobs do not change; retention drops partitions',
             old.id, old.state using errcode = 'check_violation';
     end if;
     raise exception 'ostinato: job % may not move from % (lease %) to % (lease %)',
-        old.id, old.state, old.lease, new.state, new.lease using errcode = 'check_violation';
+        old.id, old.state, old.lease, new.state, new.lease using errcode = 'check_violation',
+        hint = 'A running job has a lease, a worker and a start; one that waits has neither lease, worker, slot nor a '
+            'request to cancel; neither has an end.';
 end
 $$;
 
--- The rules stand in the WHEN clauses, so that a legal move never calls a function.
-create trigger enter_guard before insert on ostinato.jobs for each row
-    when (new.state <> 'pending')
+-- The rules stand in the WHEN clauses, so that a legal move never calls a function. What a job must look like stands
+-- there too, and not in a CHECK: an insert prepares both anew, some microseconds each, and needs the shortest rule.
+-- They come after the write, since a trigger before it locks and reads the row once more.
+create trigger enter_guard after insert on ostinato.jobs for each row
+    when (new.state <> 'pending'
+        or num_nonnulls(new.lease, new.worker_id, new.slot, new.cancel_requested_at, new.finished_at) > 0)
     execute function ostinato.refuse_move();
 
-create trigger move_guard before update on ostinato.jobs for each row
+create trigger move_guard after update on ostinato.jobs for each row
     when (not case old.state
         when 'running' then
             new.state in ('pending', 'retrying') or (new.state = 'running' and new.lease = old.lease)
         when 'retrying' then new.state in ('pending', 'retrying', 'running')
         else new.state in ('pending', 'running') end
-        or new.id <> old.id)
+        or new.id <> old.id
+        or case new.state
+            when 'running' then num_nulls(new.lease, new.worker_id, new.started_at)
+            else num_nonnulls(new.lease, new.worker_id, new.slot, new.cancel_requested_at) end > 0
+        or new.finished_at is not null)
     execute function ostinato.refuse_move();
 
 create trigger finished_guard before update or delete on ostinato.job_history for each row

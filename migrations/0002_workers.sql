@@ -63,6 +63,19 @@ create table ostinato.slots (
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 comment on column ostinato.slots.job_id is 'the running job that holds it';
 
+-- Until when somebody may be waiting, in seconds since 1970. A sequence, since reading it costs an enqueue next to
+-- nothing, where looking into `workers` costs a tenth of it, and since it leaves no dead rows behind. It is set before
+-- the worker's row says so, by every renewal too, and only ever ahead of the truth.
+create sequence ostinato.idle_until;
+
+create function ostinato.anyone_idle() returns boolean language sql volatile as
+    'select pg_sequence_last_value(''ostinato.idle_until'') >= extract(epoch from now())';
+
+create function ostinato.will_be_idle(until timestamptz) returns bigint language sql volatile as $$
+    select setval('ostinato.idle_until', greatest(
+        pg_sequence_last_value('ostinato.idle_until'), ceil(extract(epoch from until))::bigint))
+$$;
+
 -- NOTIFY takes a database-wide lock until its transaction has committed, so it is sent only while a worker
 -- of that queue says that it waits. A hint: whoever misses it finds the job by polling.
 create function ostinato.wake(a_namespace text, a_queue text, a_priority smallint) returns void language plpgsql as $$

@@ -58,6 +58,10 @@ begin
         perform ostinato.refuse_argument('priority', a_priority::text, 'it must be from -32768 to 32767');
     elsif a_max_attempts not between 1 and 32767 then
         perform ostinato.refuse_argument('max_attempts', a_max_attempts::text, 'it must be from 1 to 32767');
+    elsif a_version < 1 then
+        perform ostinato.refuse_argument('job_version', a_version::text, 'it must be more than 0');
+    elsif a_timeout <= interval '0' or a_timeout > interval '366 days' then
+        perform ostinato.refuse_argument('timeout', a_timeout::text, 'it must be more than 0 and at most 366 days');
     elsif $6 is not null and $7 is not null then
         perform ostinato.refuse_argument('delay', $7::text, 'give run_at or delay, not both');
     end if;
@@ -80,7 +84,7 @@ begin
             max_attempts, timeout, concurrency_key, context, schedule_id)
         values (new_id, a_namespace, a_queue, a_type, a_version, a_payload, a_priority, a_run_at,
             a_max_attempts, a_timeout, a_concurrency_key, a_context, a_schedule_id);
-        if a_run_at <= now() then
+        if a_run_at <= now() and ostinato.anyone_idle() then
             perform ostinato.wake(a_namespace, a_queue, a_priority::smallint);
         end if;
         id := new_id;
@@ -130,7 +134,7 @@ begin
         update ostinato.idempotency_keys as held set job_id = id
         where held.namespace = a_namespace and held.job_type = a_type and held.key = a_key;
     end if;
-    if a_run_at <= now() then
+    if a_run_at <= now() and ostinato.anyone_idle() then
         perform ostinato.wake(a_namespace, a_queue, a_priority::smallint);
     end if;
 end

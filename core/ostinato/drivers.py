@@ -40,7 +40,7 @@ def _refused(kind: type) -> InvalidArgument:
 
 
 def _asyncpg(conn: Any, statement: Statement, given: Mapping[str, Any], read: Read[Answer]) -> Awaitable[Answer]:
-    if not isinstance(conn, asyncpg.Connection | asyncpg.Pool | PoolConnectionProxy):
+    if not isinstance(conn, (asyncpg.Connection, asyncpg.Pool, PoolConnectionProxy)):
         raise _refused(type(conn))
 
     async def later() -> Answer:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 from ostinato import drivers
 from ostinato.durations import Duration
 from ostinato.errors import InvalidArgument
-from ostinato.newjob import CHECKS, Dedup, Enqueued, NewJob
+from ostinato.newjob import CHECKS, Dedup, Enqueued, NewJob, check_options, encode_payload
 from ostinato.store.statements import load
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 SQL: Final = load("enqueue")
 OPTIONS: Final = ("job_type", *CHECKS)
+PLAIN: Final = SQL.choices["enqueue_plain"]
 UNSAID: Final = dict.fromkeys(CHECKS)
 Checked = TypeVar("Checked")
 
@@ -91,13 +92,13 @@ def enqueue(conn: Any, job_type: str, payload: Any = None, **options: Any) -> An
     concurrency_key          at most one job of this key runs at a time, in order
     max_attempts, timeout    instead of what the job's type says
     """
-    job = NewJob(job_type, payload, **options)
-    given = job.parameters()
-    if job.keyed:
+    given = check_options(job_type, options)
+    given["payload"] = encode_payload(payload)
+    if "dedup_key" in given or "idempotency_key" in given:
         return drivers.run(conn, SQL["enqueue"], UNSAID | given, _first)
     if "delay" in given or "run_at" in given:
         given = {"run_at": None, "delay": None} | given
-    return drivers.run(conn, SQL.choices["enqueue_plain"].given(frozenset(given)), given, _first)
+    return drivers.run(conn, PLAIN.given(frozenset(given)), given, _first)
 
 
 @overload

@@ -13,6 +13,7 @@ from ostinato.names import check_job_type, check_key, check_namespace, check_que
 from ostinato.payload import encode_object
 
 Dedup = Literal["skip", "enqueue", "replace"]
+Options = dict[str, str | int | None]
 
 SMALLEST, LARGEST = -(2**15), 2**15 - 1
 FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -53,29 +54,35 @@ class NewJob:
     def keyed(self) -> bool:
         return self.dedup_key is not None or self.idempotency_key is not None
 
-    def parameters(self) -> dict[str, str | int | None]:
-        """As the statements of `enqueue` take them; raises InvalidArgument if one breaks a rule."""
-        given = self.options()
-        given["payload"] = self.encoded_payload()
-        return given
-
     def encoded_payload(self) -> str:
-        return encode_object("payload", EMPTY if self.payload is None else self.payload)
+        return encode_payload(self.payload)
 
-    def options(self) -> dict[str, str | int | None]:
-        """What was given, but for the payload."""
-        given: dict[str, str | int | None] = {"job_type": check_job_type(self.job_type)}
-        for name, value in zip(CHECKS, self.raw_options()[1:], strict=True):
-            if value is not None:
-                given[name] = CHECKS[name](value)
-        if self.run_at is not None and self.delay is not None:
-            raise InvalidArgument("delay", self.delay, "give run_at or delay, not both")
-        return given
+    def options(self) -> Options:
+        """As the statements take them, but for the payload; raises InvalidArgument if one breaks a rule."""
+        job_type, *values = self.raw_options()
+        return check_options(job_type, dict(zip(CHECKS, values, strict=True)))
 
     def raw_options(self) -> tuple[Any, ...]:
         """Everything but the payload, as it was given, the type first."""
         options: tuple[Any, ...] = _raw_options(self)
         return options
+
+
+def encode_payload(payload: object) -> str:
+    return encode_object("payload", EMPTY if payload is None else payload)
+
+
+def check_options(job_type: object, options: Mapping[str, Any]) -> Options:
+    """Those that were given; None means that one was not."""
+    given: Options = {"job_type": check_job_type(job_type)}
+    for name, value in options.items():
+        if name not in CHECKS:
+            raise TypeError(f"there is no option {name!r}; there are {', '.join(CHECKS)}")
+        if value is not None:
+            given[name] = CHECKS[name](value)
+    if "run_at" in given and "delay" in given:
+        raise InvalidArgument("delay", options["delay"], "give run_at or delay, not both")
+    return given
 
 
 def _integer(argument: str, smallest: int, largest: int) -> Any:

@@ -6,9 +6,10 @@ PgBouncer keeps together, also outside of a transaction; it costs a second Parse
 PgBouncer is known by the DSN (`?pgbouncer=true`), by the setting, or by its refusal of a parameter that we send.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import asyncpg
@@ -18,8 +19,12 @@ from ostinato.errors import InvalidArgument, NotMigrated, Unreachable
 
 SECONDS: Final = 10.0
 NAME: Final = "ostinato"
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 # What the statements are written for, whatever is the default of the database.
 ISOLATION: Final = {"default_transaction_isolation": "read committed"}
+# Who keeps a connection says the same few statements all day: planning them anew each time took a claim and its
+# completion 5 % of their time, and a plan that knows the values is no better.
+STEADY: Final = {"plan_cache_mode": "force_generic_plan"}
 PostgresConnection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 PostgresPool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
@@ -72,11 +77,11 @@ async def connect(dsn: Dsn) -> AsyncIterator[PostgresConnection]:
 
 @asynccontextmanager
 async def open_pool(dsn: Dsn, *, smallest: int = 1, largest: int = 10) -> AsyncIterator[PostgresPool]:
-    """A pool of such connections."""
+    """A pool of such connections, for a program that stays."""
     first, dsn = await _reach(dsn)
     await _close(first)
     with _explained(dsn):
-        async with asyncpg.create_pool(dsn.text, min_size=smallest, max_size=largest, **_options(dsn)) as pool:
+        async with asyncpg.create_pool(dsn.text, min_size=smallest, max_size=largest, **_options(dsn, STEADY)) as pool:
             yield pool
 
 
@@ -106,11 +111,11 @@ async def _try_both(dsn: Dsn) -> tuple[PostgresConnection, Dsn]:
     return await asyncpg.connect(behind.text, **_options(behind)), behind
 
 
-def _options(dsn: Dsn) -> dict[str, Any]:
+def _options(dsn: Dsn, more: Mapping[str, str] = NOTHING) -> dict[str, Any]:
     if dsn.pgbouncer:
         return {"timeout": SECONDS, "server_settings": {"application_name": NAME}, "statement_cache_size": 0}
     # A claim's estimated cost can be high enough for the JIT compiler, which takes far longer than the claim.
-    return {"timeout": SECONDS, "server_settings": {"application_name": NAME, "jit": "off", **ISOLATION}}
+    return {"timeout": SECONDS, "server_settings": {"application_name": NAME, "jit": "off", **ISOLATION, **more}}
 
 
 @contextmanager

@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import ceil
 from typing import Any
 
 import pydantic
 import pytest
 
 from ostinato import Enqueued, InvalidArgument, NewJob, enqueue, enqueue_many, store
-from tests.postgres.actors import everything, hire, until_blocked
+from tests.postgres.actors import HOUR, Actor, everything, hire, until_blocked
 
 Connect = Callable[[], Awaitable[Any]]
 
@@ -83,6 +84,27 @@ async def test_a_notification_is_sent_once_per_transaction_and_only_for_work_tha
     assert await asyncio.wait_for(heard.get(), 10) == "default/mail/0"
     assert await asyncio.wait_for(heard.get(), 10) == "default/other/3"
     assert heard.empty()
+
+
+async def test_whoever_enqueues_looks_for_idle_workers_until_the_last_lease_of_one_ends(conn: Any) -> None:
+    long, short = await hire(conn, lease=HOUR), await hire(conn, lease=timedelta(seconds=1))
+    before = await conn.fetchval("select ostinato.anyone_idle()")
+
+    await store.mark_idle(conn, long.id, idle=True)
+    await store.mark_idle(conn, short.id, idle=True)
+    marked = await conn.fetchval("select last_value from ostinato.idle_until")
+    await store.renew_worker(conn, short.id, lease=2 * HOUR)
+    renewed = await conn.fetchval("select last_value from ostinato.idle_until")
+
+    assert before is None
+    assert marked == ceil(await lease_end(conn, long))
+    assert renewed == ceil(await lease_end(conn, short))
+    assert await conn.fetchval("select ostinato.anyone_idle()")
+
+
+async def lease_end(conn: Any, actor: Actor) -> float:
+    end: datetime = await conn.fetchval("select lease_expires_at from ostinato.workers where id = $1", actor.id)
+    return end.timestamp()
 
 
 @pytest.mark.parametrize("bulk", [False, True])

@@ -91,6 +91,17 @@ async def test_a_job_enters_as_pending_and_nothing_else(conn: Any, state: State)
         )
 
 
+@pytest.mark.parametrize(
+    "column",
+    ["lease = 1", "worker_id = gen_random_uuid()", "slot = 1", "cancel_requested_at = now()", "finished_at = now()"],
+)
+async def test_a_job_enters_held_by_nobody(conn: Any, column: str) -> None:
+    name, _, value = column.partition(" = ")
+
+    with pytest.raises(asyncpg.CheckViolationError, match="enters as pending and held by nobody"):
+        await conn.execute(f"insert into ostinato.jobs (job_type, {name}) values ('work', {value})")
+
+
 async def test_a_running_job_does_not_change_hands_without_stopping_first(conn: Any) -> None:
     job_id = await job_in(conn, State.RUNNING)
 
@@ -101,10 +112,21 @@ async def test_a_running_job_does_not_change_hands_without_stopping_first(conn: 
 async def test_a_waiting_job_holds_no_lease_and_a_running_one_does(conn: Any) -> None:
     running, pending = await job_in(conn, State.RUNNING), await job_in(conn, State.PENDING)
 
-    with pytest.raises(asyncpg.CheckViolationError, match="jobs_are_live"):
-        await conn.execute("update ostinato.jobs set lease = 5 where id = $1", pending)
-    with pytest.raises(asyncpg.CheckViolationError):
-        await conn.execute("update ostinato.jobs set lease = null where id = $1", running)
+    for job_id, change in [
+        (pending, "lease = 5"),
+        (pending, "worker_id = gen_random_uuid()"),
+        (pending, "slot = 1"),
+        (pending, "cancel_requested_at = now()"),
+        (pending, "finished_at = now()"),
+        (pending, "state = 'running'"),
+        (running, "lease = null"),
+        (running, "worker_id = null"),
+        (running, "started_at = null"),
+        (running, "finished_at = now()"),
+        (running, "state = 'pending'"),
+    ]:
+        with pytest.raises(asyncpg.CheckViolationError, match="may not move"):
+            await conn.execute(f"update ostinato.jobs set {change} where id = $1", job_id)
 
 
 @pytest.mark.parametrize("state", sorted(FINISHED))

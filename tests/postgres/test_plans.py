@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import asyncpg
 import psycopg
@@ -95,6 +95,7 @@ async def hot(conn: Any) -> list[tuple[str, Statement, dict[str, Any]]]:
         "queues": ["default", "other"] * 3,
         "priorities": [2, 2, 1, 1, 0, 0],
         "marks": [datetime(1970, 1, 1, tzinfo=UTC)] * 6,
+        "mark_ids": [UUID(int=0)] * 6,
         "solos": [None] * 6,
         "limited": ["type3"],
     }

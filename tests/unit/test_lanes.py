@@ -1,10 +1,12 @@
 """Where a worker starts looking."""
 
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 from ostinato.store import Lanes
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+MARK = (NOON, UUID(int=7))
 
 
 def test_two_claims_may_share_the_lanes() -> None:
@@ -13,16 +15,16 @@ def test_two_claims_may_share_the_lanes() -> None:
     lanes.found([("default", 0)])
     lanes.found([("default", 5)])
 
-    lanes.reached({("default", 0, "work"): NOON, ("default", 5, "work"): NOON})
+    lanes.reached({("default", 0, "work"): MARK, ("default", 5, "work"): MARK})
 
-    assert [(lane.priority, lane.mark) for lane in lanes.in_order()] == [(5, NOON)]
+    assert [(lane.priority, lane.mark) for lane in lanes.in_order()] == [(5, MARK)]
 
 
 def test_a_mark_never_goes_back() -> None:
     lanes = Lanes("default", ["default"])
     lanes.found([("default", 0)])
 
-    for run_at in (NOON, NOON - timedelta(hours=1)):
-        lanes.reached({("default", 0, "work"): run_at})
+    for mark in (MARK, (NOON, UUID(int=6)), (NOON - timedelta(hours=1), UUID(int=8))):
+        lanes.reached({("default", 0, "work"): mark})
 
-    assert [lane.mark for lane in lanes.in_order()] == [NOON]
+    assert [lane.mark for lane in lanes.in_order()] == [MARK]

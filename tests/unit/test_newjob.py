@@ -80,7 +80,7 @@ def test_a_bad_argument_raises_an_error_that_names_it_its_value_and_the_rule(
     options = {"job_type": "work"} | {argument: value}
 
     with pytest.raises(InvalidArgument, match=rf"^{argument} is (?s:.)+; .*{rule}") as refusal:
-        NewJob(**options).parameters()
+        enqueue(object(), **options)  # type: ignore[call-overload]
 
     assert refusal.value.argument == argument
     assert isinstance(refusal.value, ValueError)
@@ -88,7 +88,7 @@ def test_a_bad_argument_raises_an_error_that_names_it_its_value_and_the_rule(
 
 def test_run_at_and_delay_exclude_each_other() -> None:
     with pytest.raises(InvalidArgument, match="delay is '5m'; give run_at or delay, not both"):
-        NewJob("work", run_at=datetime.now(UTC), delay="5m").parameters()
+        NewJob("work", run_at=datetime.now(UTC), delay="5m").options()
 
 
 def test_an_unknown_option_is_a_mistake_of_the_program() -> None:

@@ -1,8 +1,8 @@
 """Where a worker starts looking: one low-water mark per queue, priority and limited type. No I/O.
 
 While an old transaction pins the horizon, the index entries of finished jobs cannot be removed, and a claim would walk
-over all of them each time. So a claim starts at the `run_at` that the last one reached. What may lie below a mark
-(late commits, released jobs, jobs that another claim had locked) is found when the mark is given up: on a
+over all of them each time. So a claim starts at the `run_at` and id that the last one reached. What may lie below a
+mark (late commits, released jobs, jobs that another claim had locked) is found when the mark is given up: on a
 notification, and about once a second.
 """
 
@@ -11,8 +11,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
+from uuid import UUID
 
-EVERYTHING: Final = datetime(1970, 1, 1, tzinfo=UTC)
+Mark = tuple[datetime, UUID]
+EVERYTHING: Final[Mark] = (datetime(1970, 1, 1, tzinfo=UTC), UUID(int=0))
 SECONDS: Final = 1.0
 # A look below the marks may take at most one part in fifty of a worker's time, however much lies there.
 SHARE: Final = 50
@@ -23,7 +25,7 @@ class Lane:
     queue: str
     priority: int
     solo: str | None = None  # a limited type that has this lane for itself
-    mark: datetime = EVERYTHING
+    mark: Mark = EVERYTHING
 
 
 @dataclass
@@ -64,13 +66,13 @@ class Lanes:
         places = {queue: (place + self._turn) % len(self.queues) for place, queue in enumerate(self.queues)}
         return sorted(self._lanes.values(), key=lambda lane: (-lane.priority, places[lane.queue]))
 
-    def reached(self, latest: Mapping[tuple[str, int, str], datetime]) -> None:
-        """A claim took jobs of (queue, priority, type), the latest due at that time."""
-        for (queue, priority, job_type), run_at in latest.items():
+    def reached(self, latest: Mapping[tuple[str, int, str], Mark]) -> None:
+        """A claim took jobs of (queue, priority, type), up to that one."""
+        for (queue, priority, job_type), mark in latest.items():
             lane = self._lanes.get((queue, priority, job_type if job_type in self.limited else None))
             # Gone if another claim of this worker has looked for the lanes meanwhile, and seen this one empty.
             if lane is not None:
-                lane.mark = max(lane.mark, run_at)
+                lane.mark = max(lane.mark, mark)
 
     def _add(self, queue: str, priority: int) -> None:
         for solo in (None, *self.limited):

@@ -4,6 +4,8 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -18,6 +20,10 @@ from ostinato.store.statements import Connection, load, rows_in
 
 SQL: Final = load("moves")
 NOW: Final = timedelta(0)
+BY_TIME: Final = attrgetter("run_at", "id")
+BY_PRIORITY: Final = attrgetter("priority")
+# As `Claimed._make` does it, without a look at the length: this is done for every job that runs.
+_claimed: Final = partial(tuple.__new__, Claimed)
 LONGEST_MESSAGE: Final = 4000
 Moved = TypeVar("Moved")
 
@@ -42,13 +48,16 @@ async def claim(
     rows = await _claim(conn, worker_id, lanes, list(types), limit)
     if stale:
         lanes.looked(time.perf_counter() - began)
-    claimed = sorted(map(Claimed._make, rows), key=_in_order)
-    lanes.reached({(job.queue, job.priority, job.job_type): job.run_at for job in claimed})
+    claimed = _in_order(rows)
+    lanes.reached({(job.queue, job.priority, job.job_type): (job.run_at, job.id) for job in claimed})
     return claimed
 
 
-def _in_order(job: Claimed) -> tuple[int, datetime, bytes]:
-    return (-job.priority, job.run_at, job.id.bytes)
+def _in_order(rows: list[Any]) -> list[Claimed]:
+    """By priority, then time: the database gives back rows as they lie on its pages."""
+    claimed = sorted(map(_claimed, rows), key=BY_TIME)
+    claimed.sort(key=BY_PRIORITY, reverse=True)
+    return claimed
 
 
 async def _claim(conn: Connection, worker_id: UUID, lanes: Lanes, types: list[str], limit: int) -> list[Any]:
@@ -68,7 +77,8 @@ async def _claim(conn: Connection, worker_id: UUID, lanes: Lanes, types: list[st
                 limit=limit,
                 queues=[lane.queue for lane in order],
                 priorities=[lane.priority for lane in order],
-                marks=[lane.mark for lane in order],
+                marks=[lane.mark[0] for lane in order],
+                mark_ids=[lane.mark[1] for lane in order],
                 solos=[lane.solo for lane in order],
                 limited=list(lanes.limited),
             )

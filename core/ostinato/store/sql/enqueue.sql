@@ -16,33 +16,30 @@ from ostinato.enqueue(
 -- name: enqueue_plain
 -- What the function does for a job without keys, without the cost of calling it: a third of the time. What is not
 -- given has the table's default, and costs neither the driver nor the server anything.
-with entered as (
-    insert into ostinato.jobs (
-        namespace,                                                      -- if namespace
-        queue,                                                          -- if queue
-        priority,                                                       -- if priority
-        run_at,                                                         -- if run_at
-        max_attempts,                                                   -- if max_attempts
-        timeout,                                                        -- if timeout
-        context,                                                        -- if context
-        job_version,                                                    -- if job_version
-        concurrency_key,                                                -- if concurrency_key
-        job_type, payload)
-    values (
-        cast(:namespace as text),                                       -- if namespace
-        cast(:queue as text),                                           -- if queue
-        cast(:priority as integer),                                     -- if priority
-        coalesce(cast(cast(:run_at as text) as timestamptz), now() + cast(cast(:delay as text) as interval)), -- if run_at
-        cast(:max_attempts as integer),                                 -- if max_attempts
-        cast(cast(:timeout as text) as interval),                       -- if timeout
-        cast(cast(:context as text) as jsonb),                          -- if context
-        cast(:job_version as integer),                                  -- if job_version
-        cast(:concurrency_key as text),                                 -- if concurrency_key
-        cast(:job_type as text), cast(cast(:payload as text) as jsonb))
-    returning id, namespace, queue, priority, run_at
-)
-select id, true as created, case when run_at <= now() then ostinato.wake(namespace, queue, priority) end
-from entered
+insert into ostinato.jobs (
+    namespace,                                                      -- if namespace
+    queue,                                                          -- if queue
+    priority,                                                       -- if priority
+    run_at,                                                         -- if run_at
+    max_attempts,                                                   -- if max_attempts
+    timeout,                                                        -- if timeout
+    context,                                                        -- if context
+    job_version,                                                    -- if job_version
+    concurrency_key,                                                -- if concurrency_key
+    job_type, payload)
+values (
+    cast(:namespace as text),                                       -- if namespace
+    cast(:queue as text),                                           -- if queue
+    cast(:priority as integer),                                     -- if priority
+    coalesce(cast(cast(:run_at as text) as timestamptz), now() + cast(cast(:delay as text) as interval)), -- if run_at
+    cast(:max_attempts as integer),                                 -- if max_attempts
+    cast(cast(:timeout as text) as interval),                       -- if timeout
+    cast(cast(:context as text) as jsonb),                          -- if context
+    cast(:job_version as integer),                                  -- if job_version
+    cast(:concurrency_key as text),                                 -- if concurrency_key
+    cast(:job_type as text), cast(cast(:payload as text) as jsonb))
+returning id, true as created,
+    case when run_at <= now() and ostinato.anyone_idle() then ostinato.wake(namespace, queue, priority) end
 
 -- name: enqueue_many
 -- Jobs without keys: one plain insert. Options that many jobs share come once, as a kind. The ids are the first one
@@ -72,7 +69,7 @@ with first as materialized (
     returning id
 ), woken as (
     select ostinato.wake(namespace, queue, cast(priority as smallint))
-    from (select distinct namespace, queue, priority from kind where run_at <= now()) as line
+    from (select distinct namespace, queue, priority from kind where run_at <= now() and ostinato.anyone_idle()) as line
 )
 select id, true as created from entered where (select count(*) from woken) >= 0 order by id
 

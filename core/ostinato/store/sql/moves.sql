@@ -13,14 +13,14 @@
 -- locked, so nothing is locked that is not taken, and later lanes are not even looked at.
 with ready as materialized (
     select waiting.place
-    from unnest(:queues::text[], :priorities::smallint[], :marks::timestamptz[]) with ordinality
-        as lane (queue, priority, mark, turn)
+    from unnest(:queues::text[], :priorities::smallint[], :marks::timestamptz[], :mark_ids::uuid[]) with ordinality
+        as lane (queue, priority, mark, mark_id, turn)
     cross join lateral (
         select job.ctid as place
         from ostinato.jobs as job
         where job.state in ('pending', 'retrying')
             and job.namespace = :namespace and job.queue = lane.queue and job.priority = lane.priority
-            and job.run_at >= lane.mark and job.run_at <= now()
+            and (job.run_at, job.id) >= (lane.mark, lane.mark_id) and job.run_at <= now()
             and case job.job_version when 1 then job.job_type = any(:types::text[])
                 else job.job_type || '@' || job.job_version = any(:types::text[]) end
             and (job.concurrency_key is null or not exists (
@@ -82,14 +82,14 @@ with alive as materialized (
     from rule
 ), ready as materialized (
     select waiting.id, lane.solo, lane.place
-    from unnest(:queues::text[], :priorities::smallint[], :marks::timestamptz[], :solos::text[]) with ordinality
-        as lane (queue, priority, mark, solo, place)
+    from unnest(:queues::text[], :priorities::smallint[], :marks::timestamptz[], :mark_ids::uuid[], :solos::text[])
+        with ordinality as lane (queue, priority, mark, mark_id, solo, place)
     cross join lateral (
         select job.id
         from ostinato.jobs as job
         where job.state in ('pending', 'retrying')
             and job.namespace = :namespace and job.queue = lane.queue and job.priority = lane.priority
-            and job.run_at >= lane.mark and job.run_at <= now()
+            and (job.run_at, job.id) >= (lane.mark, lane.mark_id) and job.run_at <= now()
             and case when lane.solo is null then job.job_type <> all(:limited::text[]) else job.job_type = lane.solo end
             and case job.job_version when 1 then job.job_type = any(:types::text[])
                 else job.job_type || '@' || job.job_version = any(:types::text[]) end

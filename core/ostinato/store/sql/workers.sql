@@ -44,12 +44,15 @@ where (known.max_running, known.rate, known.burst)
 -- Nothing comes back if the worker was declared dead: then it holds nothing any more.
 update ostinato.workers set lease_expires_at = now() + :lease::interval
 where id = :id and ended_at is null
+    and (not idle or ostinato.will_be_idle(now() + :lease::interval) is not null)
 returning draining_at is not null as draining, array(
     select jobs.id from ostinato.jobs
     where jobs.worker_id = :id and jobs.state = 'running' and jobs.cancel_requested_at is not null) as cancelled
 
 -- name: mark_idle
-update ostinato.workers set idle = :idle where id = :id and idle is distinct from :idle
+update ostinato.workers set idle = :idle
+where id = :id and idle is distinct from :idle
+    and (not :idle or ostinato.will_be_idle(lease_expires_at) is not null)
 
 -- name: drain_workers
 update ostinato.workers set draining_at = coalesce(draining_at, now())
