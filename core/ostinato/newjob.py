@@ -85,13 +85,10 @@ def check_options(job_type: object, options: Mapping[str, Any]) -> Options:
     return given
 
 
-def _integer(argument: str, smallest: int, largest: int) -> Any:
-    def check(value: object) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not smallest <= value <= largest:
-            raise InvalidArgument(argument, value, f"it must be a whole number from {smallest:,} to {largest:,}")
-        return value
-
-    return check
+def check_integer(argument: str, value: object, smallest: int, largest: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not smallest <= value <= largest:
+        raise InvalidArgument(argument, value, f"it must be a whole number from {smallest:,} to {largest:,}")
+    return value
 
 
 def _check_run_at(value: object) -> str:
@@ -106,11 +103,11 @@ def _check_delay(value: Duration) -> str:
     return _interval(parse_duration("delay", value))
 
 
-def _check_timeout(value: Duration) -> str:
+def check_timeout(value: Duration) -> timedelta:
     timeout = parse_duration("timeout", value)
     if not timedelta(0) < timeout <= LONGEST_TIMEOUT:
         raise InvalidArgument("timeout", value, "it must be more than 0 and at most 366 days")
-    return _interval(timeout)
+    return timeout
 
 
 def _check_ttl(value: Duration) -> str:
@@ -131,17 +128,17 @@ def _interval(duration: timedelta) -> str:
 CHECKS: Final[Mapping[str, Any]] = {
     "namespace": check_namespace,
     "queue": check_queue,
-    "priority": _integer("priority", SMALLEST, LARGEST),
+    "priority": lambda value: check_integer("priority", value, SMALLEST, LARGEST),
     "run_at": _check_run_at,
     "delay": _check_delay,
     "dedup_key": lambda value: check_key("dedup_key", value),
     "dedup": _check_dedup,
     "idempotency_key": lambda value: check_key("idempotency_key", value),
     "idempotency_ttl": _check_ttl,
-    "max_attempts": _integer("max_attempts", 1, LARGEST),
-    "timeout": _check_timeout,
+    "max_attempts": lambda value: check_integer("max_attempts", value, 1, LARGEST),
+    "timeout": lambda value: _interval(check_timeout(value)),
     "context": lambda value: encode_object("context", value),
-    "job_version": _integer("job_version", 1, 2**31 - 1),
+    "job_version": lambda value: check_integer("job_version", value, 1, 2**31 - 1),
     "concurrency_key": lambda value: check_key("concurrency_key", value),
 }
 
