@@ -31,7 +31,7 @@ verify: $(READY) ## write the generated pages anew and show what changed
 	$(BIN)/python -m ostinato_cli.pages
 	git diff --exit-code -- docs
 
-bench: $(READY) ## speed as ratios against bare SQL on the same server (about 15 minutes; ARGS=--quick for a look)
+bench: $(READY) ## speed as ratios against bare SQL on the same server (about 5 minutes; ARGS=--quick for a look)
 	$(BIN)/python -m bench $(ARGS)
 
 lock: $(READY) ## pin every dependency again

@@ -188,15 +188,42 @@ create trigger enter_guard after insert on ostinato.jobs for each row
 create trigger move_guard after update on ostinato.jobs for each row
     when (not case old.state
         when 'running' then
-            new.state in ('pending', 'retrying') or (new.state = 'running' and new.lease = old.lease)
+            new.state in ('pending', 'retrying') or (new.state = 'running' and new.lease = old.lease
+                and new.worker_id = old.worker_id and new.slot is not distinct from old.slot
+                and (old.cancel_requested_at is null or new.cancel_requested_at is not null))
         when 'retrying' then new.state in ('pending', 'retrying', 'running')
         else new.state in ('pending', 'running') end
         or new.id <> old.id
         or case new.state
             when 'running' then num_nulls(new.lease, new.worker_id, new.started_at)
             else num_nonnulls(new.lease, new.worker_id, new.slot, new.cancel_requested_at) end > 0
-        or new.finished_at is not null)
+        or new.finished_at is not null or new.attempt < 0 or jsonb_typeof(new.attempts) <> 'array')
     execute function ostinato.refuse_move();
+
+-- Out of the room of live jobs without having run lead only two ways, and out of dead letters none into history. Both
+-- are rare enough to look where the job went.
+create function ostinato.refuse_departure() returns trigger language plpgsql as $$
+begin
+    if tg_table_name = 'dead_letters' then
+        if exists (select from ostinato.job_history where id = old.id) then
+            raise exception 'ostinato: job % is a dead letter, which can only be tried again or forgotten', old.id
+                using errcode = 'check_violation';
+        end if;
+    elsif not exists (select from ostinato.dead_letters where id = old.id) and not exists (
+            select from ostinato.job_history where id = old.id and finished_at = now() and state = 'cancelled') then
+        raise exception 'ostinato: job % is %, and can only be cancelled or buried, not removed or completed',
+            old.id, old.state using errcode = 'check_violation', hint = '`ostinato jobs cancel` calls it off.';
+    end if;
+    return null;
+end
+$$;
+
+create trigger leave_guard after delete on ostinato.jobs for each row
+    when (old.state <> 'running')
+    execute function ostinato.refuse_departure();
+
+create trigger letter_leave_guard after delete on ostinato.dead_letters for each row
+    execute function ostinato.refuse_departure();
 
 create trigger finished_guard before update or delete on ostinato.job_history for each row
     execute function ostinato.refuse_move();

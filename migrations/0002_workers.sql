@@ -14,12 +14,14 @@ create table ostinato.workers (
     pod              text collate "C",
     queues           text[] collate "C" not null,
     job_types        text[] collate "C" not null default '{}',
+    limited          text[] collate "C" not null default '{}',
     info             jsonb not null default '{}'
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 comment on column ostinato.workers.ended_at is 'it retired, or its lease ran out: it holds nothing any more, for good';
 comment on column ostinato.workers.draining_at is 'it finishes what it runs and claims nothing more';
 comment on column ostinato.workers.idle is 'waits for a notification: whoever enqueues now sends one';
 comment on column ostinato.workers.job_types is 'what it serves: the type, or type@version from version 2 on';
+comment on column ostinato.workers.limited is 'the types for which it says a limit';
 create index workers_idle on ostinato.workers (namespace) where idle and ended_at is null;
 create index workers_ended on ostinato.workers (ended_at) where ended_at is not null;
 
@@ -65,8 +67,10 @@ comment on column ostinato.slots.job_id is 'the running job that holds it';
 
 -- Until when somebody may be waiting, in seconds since 1970. A sequence, since reading it costs an enqueue next to
 -- nothing, where looking into `workers` costs a tenth of it, and since it leaves no dead rows behind. It is set before
--- the worker's row says so, by every renewal too, and only ever ahead of the truth.
+-- the worker's row says so, and by every renewal: two that set it at once may leave it at the end of the shorter lease,
+-- and the next renewal, a third of a lease later, mends that. A hint, so whoever may see the schema may read and set it.
 create sequence ostinato.idle_until;
+grant usage, select, update on sequence ostinato.idle_until to public;
 
 create function ostinato.anyone_idle() returns boolean language sql volatile as
     'select pg_sequence_last_value(''ostinato.idle_until'') >= extract(epoch from now())';

@@ -62,6 +62,8 @@ begin
         perform ostinato.refuse_argument('job_version', a_version::text, 'it must be more than 0');
     elsif a_timeout <= interval '0' or a_timeout > interval '366 days' then
         perform ostinato.refuse_argument('timeout', a_timeout::text, 'it must be more than 0 and at most 366 days');
+    elsif $17 < interval '0' then
+        perform ostinato.refuse_argument('idempotency_ttl', $17::text, 'it cannot be less than 0');
     elsif $6 is not null and $7 is not null then
         perform ostinato.refuse_argument('delay', $7::text, 'give run_at or delay, not both');
     end if;
@@ -92,12 +94,15 @@ begin
         return;
     end if;
 
+    -- "offset 0" keeps the planner from walking the primary key backwards until it meets the key.
     -- Each turn looks, then acts. The unique index lets one job of the key wait that has not run yet, so whoever came in
     -- between, and has not even committed, is waited for, makes the insert a conflict, and sends it round again.
     for turn in 1 .. 100 loop
         if a_dedup = 'skip' then
-            select live.id, false into id, created from ostinato.jobs as live
-            where live.namespace = a_namespace and live.job_type = a_type and live.dedup_key = a_dedup_key
+            select live.id, false into id, created
+            from (select jobs.id from ostinato.jobs
+                  where namespace = a_namespace and job_type = a_type and dedup_key = a_dedup_key
+                  offset 0) as live
             order by live.id desc limit 1;
             exit when found;
         elsif a_dedup = 'replace' then
@@ -109,9 +114,11 @@ begin
                 state = 'pending', attempt = 0, attempts = '[]', error_code = null, error_message = null,
                 progress = null, started_at = null
             where waiting.state in ('pending', 'retrying') and waiting.id = (
-                select live.id from ostinato.jobs as live
-                where live.namespace = a_namespace and live.job_type = a_type
-                    and live.dedup_key = a_dedup_key and live.state in ('pending', 'retrying')
+                select live.id
+                from (select jobs.id from ostinato.jobs
+                      where namespace = a_namespace and job_type = a_type and dedup_key = a_dedup_key
+                          and state in ('pending', 'retrying')
+                      offset 0) as live
                 order by live.id desc limit 1)
             returning waiting.id, false into id, created;
             exit when found;

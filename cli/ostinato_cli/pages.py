@@ -18,7 +18,7 @@ LIFECYCLE: Final = """\
 <!-- Made from core/ostinato/lifecycle.py by `make verify`. -->
 
 A job is always in one state, and each state has its room (a table). These moves, and no others, lead from one state to
-another. The database holds the same rules by itself: a trigger and CHECK constraints refuse everything else, whoever
+another. The database holds the same rules by itself: triggers and CHECK constraints refuse everything else, whoever
 tries it. A move's name is also its statement in `core/ostinato/store/sql/moves.sql`, its function in `ostinato.store`,
 its log event and its metric label.
 

@@ -58,4 +58,7 @@ class EmbeddedPostgresError(OstinatoError):
 
 def shown(value: object) -> str:
     """Short, and safe for values that are huge, deep or circular."""
-    return _shortened.repr(value)
+    try:
+        return _shortened.repr(value)
+    except ValueError:  # Python writes no number of thousands of digits
+        return f"a {type(value).__name__} too large to show"

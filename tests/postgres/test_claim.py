@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ostinato import NewJob, enqueue, enqueue_many, store
-from tests.postgres.actors import Actor, hire
+from tests.postgres.actors import HOUR, Actor, hire
 
 Connect = Callable[[], Awaitable[Any]]
 JobType, Limit = store.JobType, store.Limit
@@ -255,6 +255,35 @@ async def test_a_limit_holds_over_all_queues_and_priorities_of_the_type_together
     claimed = Counter(job.job_type for job in await actor.claim(20))
 
     assert claimed == {"work": 3, "mail": 2}
+
+
+async def test_a_worker_hears_of_limits_that_others_say_and_they_end_with_the_last_who_says_so(conn: Any) -> None:
+    knowing = await hire(conn, JobType(name="work", limit=Limit(max_running=1)))
+    ignorant = await hire(conn, JobType(name="work", version=2), "mail")
+
+    renewal = await store.renew_worker(conn, ignorant.id, lease=HOUR)
+    assert renewal is not None
+    assert renewal.limited == ["work"]
+    assert await store.prune_limits(conn) == 0
+
+    await store.retire_workers(conn, [knowing.id])
+    assert await store.prune_limits(conn) == 1
+    renewal = await store.renew_worker(conn, ignorant.id, lease=HOUR)
+    assert renewal is not None
+    assert renewal.limited == []
+
+
+async def test_claims_of_a_limited_type_leave_slots_for_each_other(connect: Connect) -> None:
+    conn, other = await connect(), await connect()
+    limited = JobType(name="work", limit=Limit(max_running=10))
+    one, two = await hire(conn, limited), await hire(other, limited)
+    await enqueue_many(conn, [NewJob("work")] * 10)
+
+    async with conn.transaction():
+        first = await one.claim(2)
+        second = await two.claim(2)
+
+    assert (len(first), len(second)) == (2, 2)
 
 
 async def test_a_wall_of_a_limited_type_does_not_hold_up_the_others(conn: Any) -> None:

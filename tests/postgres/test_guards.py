@@ -22,7 +22,7 @@ COLUMNS = {
     State.RETRYING: "lease = null, worker_id = null, slot = null, cancel_requested_at = null, finished_at = null",
     State.RUNNING: "lease = 999999, worker_id = gen_random_uuid(), started_at = now(), finished_at = null",
 }
-CARRIED = "id, namespace, queue, job_type, payload, attempt, priority, run_at, created_at, started_at, attempts"
+CARRIED = "id, namespace, queue, job_type, payload, attempt, priority, run_at, created_at, attempts"
 
 
 async def job_in(conn: Any, state: State) -> UUID:
@@ -44,16 +44,16 @@ async def job_in(conn: Any, state: State) -> UUID:
 
 
 def forged(source: State, target: State) -> str:
-    """Plain SQL that tries to take a job from one state to another, keeping what it cannot know as it is."""
+    """Plain SQL that tries to take a job from one state to another, with everything invented that its room asks for."""
     here, there = ROOM_OF[source], ROOM_OF[target]
     if here == there:
         values = COLUMNS.get(target, "finished_at = now()")
         return f"update ostinato.{here} set state = '{target}', {values} where id = $1"
     extra = {
-        State.COMPLETED: ("lease, finished_at", "lease, now()"),
-        State.CANCELLED: ("lease, finished_at, cancel_requested_at", "lease, now(), cancel_requested_at"),
+        State.COMPLETED: ("lease, started_at, finished_at", "1, now(), now()"),
+        State.CANCELLED: ("lease, finished_at, cancel_requested_at", "1, now(), now()"),
         State.DEAD_LETTERED: ("finished_at, error_code", "now(), 'X'"),
-        State.RUNNING: ("lease, worker_id", "999999, gen_random_uuid()"),
+        State.RUNNING: ("lease, worker_id, started_at", "999999, gen_random_uuid(), now()"),
     }.get(target, ("progress", "progress"))
     return (
         f"with gone as (delete from ostinato.{here} where id = $1 returning *) "
@@ -111,6 +111,7 @@ async def test_a_running_job_does_not_change_hands_without_stopping_first(conn: 
 
 async def test_a_waiting_job_holds_no_lease_and_a_running_one_does(conn: Any) -> None:
     running, pending = await job_in(conn, State.RUNNING), await job_in(conn, State.PENDING)
+    retrying = await job_in(conn, State.RETRYING)
 
     for job_id, change in [
         (pending, "lease = 5"),
@@ -124,9 +125,32 @@ async def test_a_waiting_job_holds_no_lease_and_a_running_one_does(conn: Any) ->
         (running, "started_at = null"),
         (running, "finished_at = now()"),
         (running, "state = 'pending'"),
+        (running, "worker_id = gen_random_uuid()"),
+        (running, "slot = 7"),
+        (running, "state = 'bogus'"),
+        (retrying, "state = 'bogus'"),
+        (retrying, "state = 'completed'"),
+        (pending, "attempt = -1"),
+        (pending, "attempts = '5'"),
     ]:
         with pytest.raises(asyncpg.CheckViolationError, match="may not move"):
             await conn.execute(f"update ostinato.jobs set {change} where id = $1", job_id)
+
+
+async def test_who_was_asked_to_stop_stays_asked(conn: Any) -> None:
+    job_id = await job_in(conn, State.RUNNING)
+    await store.cancel(conn, job_id)
+
+    with pytest.raises(asyncpg.CheckViolationError, match="may not move"):
+        await conn.execute("update ostinato.jobs set cancel_requested_at = null where id = $1", job_id)
+
+
+@pytest.mark.parametrize("state", [State.PENDING, State.RETRYING])
+async def test_a_waiting_job_cannot_just_be_removed(conn: Any, state: State) -> None:
+    job_id = await job_in(conn, state)
+
+    with pytest.raises(asyncpg.CheckViolationError, match="can only be cancelled or buried"):
+        await conn.execute("delete from ostinato.jobs where id = $1", job_id)
 
 
 @pytest.mark.parametrize("state", sorted(FINISHED))
@@ -154,5 +178,5 @@ async def test_legal_moves_never_call_the_guards_function(conn: Any) -> None:
         await job_in(conn, state)
     await conn.execute("select pg_stat_force_next_flush()" if conn.get_server_version().major >= 15 else "select 1")
 
-    called = await conn.fetch("select funcname, calls from pg_stat_user_functions where funcname like 'refuse%'")
+    called = await conn.fetch("select funcname, calls from pg_stat_user_functions where funcname = 'refuse_move'")
     assert called == []

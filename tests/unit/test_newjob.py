@@ -60,6 +60,8 @@ def nested(levels: int) -> dict[str, Any]:
         ("payload", "text", "must be an object"),
         ("payload", {"a": "\0"}, r"cannot hold the character NUL \(at a\)"),
         ("payload", {"\0": 1}, "cannot hold the character NUL"),
+        ("payload", {"a": float("nan")}, r"no number nan \(at a\)"),
+        ("payload", {"a": 10**5000}, "it has a number of too many digits|it must be JSON"),
         ("payload", {"a": {"b": [float("nan")]}}, r"no number nan \(at a.b\[0\]\)"),
         ("payload", {"a": float("inf")}, r"no number inf \(at a\)"),
         ("payload", {"a": "\ud800"}, "surrogate pair"),

@@ -37,6 +37,7 @@ from ostinato.store.retention import (
     prune_dead_letters,
     prune_history,
     prune_idempotency_keys,
+    prune_limits,
     prune_workers,
 )
 from ostinato.store.statements import Connection
@@ -97,6 +98,7 @@ __all__ = [
     "prune_dead_letters",
     "prune_history",
     "prune_idempotency_keys",
+    "prune_limits",
     "prune_workers",
     "recover",
     "redrive",

@@ -46,3 +46,8 @@ async def prune_workers(conn: Connection, *, keep: timedelta, limit: int = BATCH
 async def prune_dead_letters(conn: Connection, *, keep: timedelta, limit: int = BATCH) -> int:
     """Only when somebody asked for it: nothing else ever drops a dead letter."""
     return rows_in(await SQL["prune_dead_letters"].execute(conn, keep=keep, limit=limit))
+
+
+async def prune_limits(conn: Connection) -> int:
+    """Forget limits that no live worker says any more; returns how many of their slots went."""
+    return rows_in(await SQL["prune_limits"].execute(conn))

@@ -54,7 +54,10 @@ class NewWorker:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
+    """`limited`: those of its types that have a limit, whoever said so. `cancelled`: its jobs that were called off."""
+
     draining: bool
+    limited: list[str]
     cancelled: list[UUID]
 
 
@@ -86,6 +89,7 @@ async def register_worker(conn: Connection, worker: NewWorker, *, lease: timedel
         pod=worker.pod,
         queues=list(worker.queues),
         job_types=[job_type.served for job_type in worker.job_types],
+        limited=[job_type.name for job_type in worker.job_types if job_type.limit],
         concurrency=worker.concurrency,
         info=json.dumps(dict(worker.info)),
         lease=lease,
@@ -96,7 +100,7 @@ async def register_worker(conn: Connection, worker: NewWorker, *, lease: timedel
 async def renew_worker(conn: Connection, worker_id: UUID, *, lease: timedelta) -> Renewal | None:
     """Hold the lease for longer. None: the worker was declared dead and holds nothing any more."""
     row = await SQL["renew_worker"].fetchrow(conn, id=worker_id, lease=lease)
-    return None if row is None else Renewal(row["draining"], list(row["cancelled"]))
+    return None if row is None else Renewal(row["draining"], list(row["limited"]), list(row["cancelled"]))
 
 
 async def mark_idle(conn: Connection, worker_id: UUID, *, idle: bool) -> None:

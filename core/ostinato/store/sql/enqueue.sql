@@ -75,7 +75,8 @@ select id, true as created from entered where (select count(*) from woken) >= 0 
 
 -- name: enqueue_each
 -- Jobs with keys, one by one in one statement, in the order of their keys: two callers with the same keys then wait for
--- each other instead of dying of each other.
+-- each other instead of dying of each other. Only where one's idempotency keys sort one way and its dedup keys the
+-- other way, the server may have to end one of them as a deadlock, with nothing written.
 select entered.id, entered.created
 from (
     select * from unnest(cast(:namespace as text[]), cast(:queue as text[]), cast(:job_type as text[]),
@@ -85,7 +86,7 @@ from (
     cast(:idempotency_key as text[]), cast(:idempotency_ttl as text[])) with ordinality
     as job (namespace, queue, job_type, job_version, payload, priority, run_at, delay, max_attempts, timeout,
         concurrency_key, context, dedup_key, dedup, idempotency_key, idempotency_ttl, place)
-    order by namespace, job_type, idempotency_key, dedup_key, place
+    order by coalesce(namespace, 'default'), job_type, idempotency_key, dedup_key, place
     offset 0
 ) as job
 cross join lateral ostinato.enqueue(

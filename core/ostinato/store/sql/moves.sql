@@ -61,10 +61,15 @@ with alive as materialized (
     where namespace = :namespace and job_type = any(:limited::text[]) and rate is not null
     for update skip locked
 ), free as materialized (
-    select job_type, slot from ostinato.slots
-    where namespace = :namespace and job_type = any(:limited::text[]) and job_id is null
-        and slot <= (select max_running from rule where rule.job_type = slots.job_type)
-    for update skip locked
+    -- No more of each type than could be taken: other claims want some too.
+    select taken.job_type, taken.slot
+    from rule
+    cross join lateral (
+        select job_type, slot from ostinato.slots
+        where namespace = :namespace and job_type = rule.job_type and job_id is null and slot <= rule.max_running
+        limit :limit
+        for update skip locked
+    ) as taken
 ), numbered as (
     select job_type, slot, row_number() over (partition by job_type order by slot) as turn from free
 ), budget as materialized (
@@ -160,21 +165,27 @@ set state = 'retrying', run_at = now() + :delay::interval, lease = null, worker_
     attempts = ostinato.with_attempt(attempts, attempt, worker_id, started_at, :code, :message),
     error_code = :code, error_message = :message
 where id = :id and lease = :lease and cancel_requested_at is null
-returning id
+returning id, case when run_at <= now() and ostinato.anyone_idle() then ostinato.wake(namespace, queue, priority) end
 
 -- name: snooze
 update ostinato.jobs
 set state = 'pending', run_at = coalesce(:run_at, now() + :delay::interval), attempt = attempt - 1,
     lease = null, worker_id = null, slot = null
 where id = :id and lease = :lease and cancel_requested_at is null
-returning id
+returning id, case when run_at <= now() and ostinato.anyone_idle() then ostinato.wake(namespace, queue, priority) end
 
 -- name: release
-update ostinato.jobs
-set state = 'pending', attempt = attempt - 1, lease = null, worker_id = null, slot = null
-from unnest(:ids::uuid[], :leases::bigint[]) as given (id, lease)
-where jobs.id = any(:ids::uuid[]) and jobs.id = given.id and jobs.lease = given.lease and cancel_requested_at is null
-returning jobs.id
+with released as (
+    update ostinato.jobs
+    set state = 'pending', attempt = attempt - 1, lease = null, worker_id = null, slot = null
+    from unnest(:ids::uuid[], :leases::bigint[]) as given (id, lease)
+    where jobs.id = any(:ids::uuid[]) and jobs.id = given.id and jobs.lease = given.lease and cancel_requested_at is null
+    returning jobs.id, jobs.namespace, jobs.queue, jobs.priority
+), woken as (
+    select ostinato.wake(namespace, queue, priority)
+    from (select distinct namespace, queue, priority from released where ostinato.anyone_idle()) as line
+)
+select id from released where (select count(*) from woken) >= 0
 
 -- name: dead_letter
 with buried as (

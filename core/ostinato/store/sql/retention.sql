@@ -43,3 +43,17 @@ delete from ostinato.dead_letters
 where id = any(array(
     select id from ostinato.dead_letters where finished_at <= now() - :keep::interval order by finished_at limit :limit
     for update skip locked))
+
+-- name: prune_limits
+-- Slots of a type that is no longer limited are let go by the jobs that hold them, and go with the next look.
+with gone as (
+    delete from ostinato.limits
+    where not exists (
+        select from ostinato.workers
+        where workers.namespace = limits.namespace and limits.job_type = any(limited) and ended_at is null)
+    returning namespace, job_type
+)
+delete from ostinato.slots
+where job_id is null and not exists (
+    select from ostinato.workers
+    where workers.namespace = slots.namespace and slots.job_type = any(limited) and ended_at is null)

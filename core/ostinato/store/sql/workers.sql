@@ -1,8 +1,9 @@
 -- Workers and what they serve.
 
 -- name: register_worker
-insert into ostinato.workers (namespace, pool, pod, queues, job_types, concurrency, info, lease_expires_at)
-values (:namespace, :pool, :pod, :queues, :job_types, :concurrency, :info::text::jsonb, now() + :lease::interval)
+insert into ostinato.workers (namespace, pool, pod, queues, job_types, limited, concurrency, info, lease_expires_at)
+values (:namespace, :pool, :pod, :queues, :job_types, :limited, :concurrency, :info::text::jsonb,
+    now() + :lease::interval)
 returning id
 
 -- name: register_job_types
@@ -20,7 +21,7 @@ where (known.queue, known.max_attempts, known.timeout, known.payload_schema)
     is distinct from (excluded.queue, excluded.max_attempts, excluded.timeout, excluded.payload_schema)
 
 -- name: register_limits
--- A bucket starts full. The last worker to say so sets the limit for all.
+-- A bucket starts full. The last worker to say so sets the limit for all, and it holds while anyone live says so.
 with said as materialized (
     select job_type, max_running, rate, burst
     from unnest(:types::text[], :max_running::smallint[], :rates::float8[], :bursts::float8[])
@@ -46,6 +47,9 @@ update ostinato.workers set lease_expires_at = now() + :lease::interval
 where id = :id and ended_at is null
     and (not idle or ostinato.will_be_idle(now() + :lease::interval) is not null)
 returning draining_at is not null as draining, array(
+    select job_type from ostinato.limits
+    where limits.namespace = workers.namespace and job_type = any(
+        select regexp_replace(served, '@.*', '') from unnest(workers.job_types) as served)) as limited, array(
     select jobs.id from ostinato.jobs
     where jobs.worker_id = :id and jobs.state = 'running' and jobs.cancel_requested_at is not null) as cancelled
 
