@@ -55,6 +55,7 @@ IN_USE: Final[dict[tuple[type[BaseException], ...], str]] = {
         ConnectionAbortedError,
     ): "the connection was lost: check whether the server is up, then do it again",
 }
+DATABASE_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 Forbidden: TypeAlias = asyncpg.InsufficientPrivilegeError
 MISSING: Final = (
     asyncpg.UndefinedTableError,

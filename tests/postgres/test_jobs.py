@@ -108,9 +108,24 @@ async def test_the_next_run_of_a_line_is_known(conn: Any) -> None:
     await enqueue(conn, "work", run_at=at + timedelta(days=1), priority=1)
 
     assert await store.find_lanes(conn, "default", ["default", "empty"]) == [("default", 1), ("default", 0)]
-    assert await store.next_run_at(conn, "default", [("default", 0), ("default", 1)]) == at
-    assert await store.next_run_at(conn, "default", [("default", 1)]) == at + timedelta(days=1)
-    assert await store.next_run_at(conn, "default", [("empty", 0)]) is None
+    await enqueue(conn, "unserved", run_at=datetime(2020, 1, 1, tzinfo=UTC))
+    lines = [[("default", 0), ("default", 1)], [("default", 1)], [("empty", 0)]]
+    found = [await store.next_run_at(conn, "default", each) for each in lines]
+    assert [run_at for run_at, _ in found] == [at, at + timedelta(days=1), None]
+    assert all(abs(now - datetime.now(UTC)) < timedelta(minutes=1) for _, now in found)
+
+
+async def test_what_a_handler_tells_is_kept_in_order_and_only_while_it_holds_the_job(conn: Any) -> None:
+    actor = await hire(conn)
+    await enqueue(conn, "work")
+    job = await actor.claim_one()
+
+    assert await store.emit(conn, job.held, attempt=1, event={"sent": 1})
+    assert await store.emit(conn, job.held, attempt=1, event="half way")
+    await store.complete(conn, [job])
+
+    assert not await store.emit(conn, job.held, attempt=1, event="too late")
+    assert [told.event for told in await store.list_events(conn, job.id)] == [{"sent": 1}, "half way"]
 
 
 async def test_workers_are_listed_with_what_they_serve_and_run(conn: Any) -> None:

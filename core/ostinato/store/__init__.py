@@ -6,13 +6,15 @@ measures how long a look at the lanes took.
 """
 
 from ostinato.store.doctor import clock
-from ostinato.store.job import Attempt, Cancellation, Claimed, Held, Job, Outcome, QueueCount
+from ostinato.store.job import Attempt, Cancellation, Claimed, Event, Held, Job, Outcome, QueueCount
 from ostinato.store.jobs import (
     JobFilter,
     count_jobs,
+    emit,
     find_lanes,
     get_job,
     list_dead_letters,
+    list_events,
     list_jobs,
     next_run_at,
 )
@@ -35,6 +37,7 @@ from ostinato.store.moves import (
 from ostinato.store.retention import (
     make_partitions,
     prune_dead_letters,
+    prune_events,
     prune_history,
     prune_idempotency_keys,
     prune_limits,
@@ -49,6 +52,7 @@ from ostinato.store.workers import (
     Worker,
     drain_workers,
     expire_workers,
+    find_claims,
     find_max_attempts,
     get_worker,
     list_workers,
@@ -63,6 +67,7 @@ __all__ = [
     "Cancellation",
     "Claimed",
     "Connection",
+    "Event",
     "Held",
     "Job",
     "JobFilter",
@@ -82,13 +87,16 @@ __all__ = [
     "count_jobs",
     "dead_letter",
     "drain_workers",
+    "emit",
     "expire_workers",
+    "find_claims",
     "find_lanes",
     "find_max_attempts",
     "get_job",
     "get_worker",
     "hasten",
     "list_dead_letters",
+    "list_events",
     "list_jobs",
     "list_workers",
     "make_partitions",
@@ -96,6 +104,7 @@ __all__ = [
     "next_run_at",
     "progress",
     "prune_dead_letters",
+    "prune_events",
     "prune_history",
     "prune_idempotency_keys",
     "prune_limits",

@@ -132,6 +132,15 @@ def readable(text: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
+class Event:
+    """What a handler had to tell."""
+
+    at: datetime
+    attempt: int
+    event: Any
+
+
+@dataclass(frozen=True, slots=True)
 class QueueCount:
     """How many jobs of a queue are in a state; `ready` of them wait and are due."""
 

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from ostinato.errors import NotFound
 from ostinato.lifecycle import State
-from ostinato.payload import encode_object
-from ostinato.store.job import Job, QueueCount
+from ostinato.payload import encode_object, encode_value
+from ostinato.store.job import Event, Held, Job, QueueCount, readable
 from ostinato.store.statements import Connection, load
 
 SQL: Final = load("jobs")
@@ -84,9 +84,23 @@ async def find_lanes(conn: Connection, namespace: str, queues: Sequence[str]) ->
     return [(row["queue"], row["priority"]) for row in rows]
 
 
-async def next_run_at(conn: Connection, namespace: str, lines: Sequence[tuple[str, int]]) -> datetime | None:
-    """When the next job that waits in these lines is due, or was."""
-    at: datetime | None = await SQL["next_run_at"].fetchval(
+async def next_run_at(
+    conn: Connection, namespace: str, lines: Sequence[tuple[str, int]]
+) -> tuple[datetime | None, datetime]:
+    """When the next job that waits in these lines is due, or was; and the database's time."""
+    row = await SQL["next_run_at"].fetchrow(
         conn, namespace=namespace, queues=[queue for queue, _ in lines], priorities=[line for _, line in lines]
     )
-    return at
+    return row["run_at"], row["now"]
+
+
+async def emit(conn: Connection, held: Held, *, attempt: int, event: Any) -> bool:
+    """Add to the story of a running job. False: the lease was lost, and nothing was written."""
+    text = encode_value("event", event)
+    return await SQL["emit"].fetchval(conn, id=held.id, lease=held.lease, attempt=attempt, event=text) is not None
+
+
+async def list_events(conn: Connection, job_id: UUID, *, limit: int = 1_000) -> list[Event]:
+    """What its handlers had to tell, in order."""
+    rows = await SQL["list_events"].fetch(conn, id=job_id, limit=limit)
+    return [Event(row["at"], row["attempt"], readable(row["event"])) for row in rows]

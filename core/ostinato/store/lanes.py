@@ -55,6 +55,14 @@ class Lanes:
         """Finding the lanes, and the claim that began at their lowest, took so long."""
         self._valid_until = self.clock() + max(SECONDS, SHARE * seconds)
 
+    def forget(self) -> None:
+        """Look for lanes, and below the marks, with the next claim."""
+        self._valid_until = 0.0
+
+    def lines(self) -> list[tuple[str, int]]:
+        """The (queue, priority) pairs that are known to have waiting jobs."""
+        return list(dict.fromkeys((lane.queue, lane.priority) for lane in self._lanes.values()))
+
     def notified(self, queue: str, priority: int) -> None:
         """There is, or may be, something new in this line: look at all of it."""
         if queue in self.queues:

@@ -36,13 +36,14 @@ class Recovered:
 
 
 async def claim(
-    conn: Connection, worker_id: UUID, lanes: Lanes, *, types: Collection[str], limit: int
+    conn: Connection, worker_id: UUID, lanes: Lanes, *, types: Collection[str], limit: int, hurry: bool = False
 ) -> list[Claimed]:
     """Up to `limit` ready jobs of types that the worker serves, by priority, then by time.
 
-    `types` are names, with "@2" behind those of version 2 and so on.
+    `types` are names, with "@2" behind those of version 2 and so on. `hurry`: somebody has just said where something
+    is, so take that first, and look for other lanes the next time.
     """
-    stale, began = lanes.stale, time.perf_counter()
+    stale, began = lanes.stale and not hurry, time.perf_counter()
     if stale:
         lanes.found(await jobs.find_lanes(conn, lanes.namespace, lanes.queues))
     rows = await _claim(conn, worker_id, lanes, list(types), limit)

@@ -51,3 +51,8 @@ async def prune_dead_letters(conn: Connection, *, keep: timedelta, limit: int = 
 async def prune_limits(conn: Connection) -> int:
     """Forget limits that no live worker says any more; returns how many of their slots went."""
     return rows_in(await SQL["prune_limits"].execute(conn))
+
+
+async def prune_events(conn: Connection, *, keep: timedelta, limit: int = BATCH) -> int:
+    """Forget what handlers told longer than `keep` ago."""
+    return rows_in(await SQL["prune_events"].execute(conn, keep=keep, limit=limit))

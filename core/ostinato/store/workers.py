@@ -9,6 +9,7 @@ from uuid import UUID
 
 from pydantic_core import from_json
 
+from ostinato.store.job import Held
 from ostinato.store.statements import Connection, load
 
 SQL: Final = load("workers")
@@ -134,6 +135,11 @@ async def get_worker(conn: Connection, worker_id: UUID) -> Worker | None:
     """Also one that has ended; None once it is forgotten."""
     row = await SQL["get_worker"].fetchrow(conn, id=worker_id)
     return None if row is None else Worker(**{**row, "info": from_json(row["info"])})
+
+
+async def find_claims(conn: Connection, worker_id: UUID) -> list[Held]:
+    """All that the worker holds, whether it heard of it or not."""
+    return [Held(row["id"], row["lease"]) for row in await SQL["find_claims"].fetch(conn, id=worker_id)]
 
 
 async def find_max_attempts(conn: Connection, namespace: str, job_type: str, job_version: int) -> int | None:

@@ -82,12 +82,13 @@ with recursive lane (queue, priority) as (
 select queue, priority from lane where priority is not null
 
 -- name: next_run_at
--- When the next waiting job of these lanes is due, or was.
-select min(soonest.run_at)
+-- When the next waiting job of these lanes is due, and what time it is. What has long been due may be nobody's here.
+select min(soonest.run_at) as run_at, clock_timestamp() as now
 from unnest(:queues::text[], :priorities::smallint[]) as lane (queue, priority)
 cross join lateral (
     select run_at from ostinato.jobs
     where namespace = :namespace and queue = lane.queue and priority = lane.priority and state in ('pending', 'retrying')
+        and run_at > now() - interval '100 ms'
     order by run_at limit 1
 ) as soonest
 
@@ -95,3 +96,12 @@ cross join lateral (
 update ostinato.jobs set progress = :progress::text::jsonb
 where id = :id and lease = :lease
 returning id
+
+-- name: emit
+-- Fenced like every write to a running job.
+insert into ostinato.job_events (job_id, attempt, event)
+select id, :attempt, :event::text::jsonb from ostinato.jobs where id = :id and lease = :lease
+returning job_id
+
+-- name: list_events
+select at, attempt, event::text from ostinato.job_events where job_id = :id order by at, id limit :limit

@@ -57,3 +57,7 @@ delete from ostinato.slots
 where job_id is null and not exists (
     select from ostinato.workers
     where workers.namespace = slots.namespace and slots.job_type = any(limited) and ended_at is null)
+
+-- name: prune_events
+delete from ostinato.job_events
+where id = any(array(select id from ostinato.job_events where at <= now() - :keep::interval order by at limit :limit))

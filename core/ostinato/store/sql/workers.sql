@@ -91,6 +91,9 @@ select id, namespace, pool, pod, queues, job_types, concurrency, info::text, sta
 from ostinato.workers
 where id = :id
 
+-- name: find_claims
+select id, lease from ostinato.jobs where worker_id = :id and state = 'running'
+
 -- name: find_max_attempts
 select max_attempts from ostinato.job_types
 where namespace = :namespace and job_type = :job_type and job_version = :job_version

@@ -1,0 +1,55 @@
+"""A database as a program that stays uses it: a pool, and connections of their own for its threads and listeners."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import asyncpg
+
+from ostinato.dsn import Dsn
+from ostinato.postgres import PostgresConnection, PostgresPool, connect, open_pool
+from ostinato.settings import Settings
+
+
+class Database:
+    def __init__(self, pool: PostgresPool, dsn: Dsn | None, listen_dsn: Dsn | None) -> None:
+        self.pool = pool
+        self._dsn = dsn
+        self._listen_dsn = listen_dsn
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, where: "str | Dsn | PostgresPool", settings: Settings, *, largest: int
+    ) -> AsyncIterator["Database"]:
+        """`where` is a DSN, or a pool of the caller's own, which stays open."""
+        listen_dsn = Dsn.parse(settings.listen_dsn) if settings.listen_dsn else None
+        if isinstance(where, asyncpg.Pool):
+            yield cls(where, None, listen_dsn)
+            return
+        dsn = where if isinstance(where, Dsn) else Dsn.parse(where, pgbouncer=settings.pgbouncer)
+        async with open_pool(dsn, smallest=2, largest=largest) as pool:
+            yield cls(pool, dsn, listen_dsn)
+
+    @property
+    def can_listen(self) -> bool:
+        """Behind PgBouncer in transaction mode nobody hears a notification."""
+        return self._listen_dsn is not None or self._dsn is None or not self._dsn.pgbouncer
+
+    def connect(self) -> AbstractAsyncContextManager[PostgresConnection]:
+        """A connection of its own, in whichever thread's event loop asks for it."""
+        return connect(self._dsn) if self._dsn else self._as_the_pool_does()
+
+    def connect_to_listen(self) -> AbstractAsyncContextManager[PostgresConnection]:
+        return connect(self._listen_dsn) if self._listen_dsn else self.connect()
+
+    @asynccontextmanager
+    async def _as_the_pool_does(self) -> AsyncIterator[PostgresConnection]:
+        # asyncpg has no public way to open one more connection like those of a pool; its range is pinned, and a test
+        # holds this.
+        pool: Any = self.pool
+        conn: PostgresConnection = await pool._connect(*pool._connect_args, **pool._connect_kwargs)
+        try:
+            yield conn
+        finally:
+            conn.terminate()

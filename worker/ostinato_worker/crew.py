@@ -1,0 +1,187 @@
+"""Runs claimed jobs, at most `concurrency` of them at a time.
+
+A **carrier** is a task that takes one job after the other. A handler that never waits is done in its first step, and
+costs no task of its own. One that does wait keeps its carrier for itself, so that `asyncio.current_task()`, timeouts and
+cancellation are its own, and another carrier goes on with the rest. Each attempt has a copy of the context variables.
+"""
+
+import asyncio
+import contextvars
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Final
+from uuid import UUID
+
+from ostinato.store import Claimed
+from ostinato_worker.attempt import LOST, TIMEOUT, Attempt, Pipeline
+from ostinato_worker.verdict import Lost, Released, Verdict
+
+LOG: Final = logging.getLogger("ostinato.worker")
+BREATH: Final = 0.002  # seconds that a carrier may keep the event loop for
+
+Finished = Callable[[Claimed, Verdict], None]
+
+
+class Rest:
+    """The rest of a coroutine whose first step has been taken, in the context that it was taken in."""
+
+    def __init__(self, work: Coroutine[Any, Any, Verdict], context: contextvars.Context, waits_for: Any) -> None:
+        self._work = work
+        self._context = context
+        self._waits_for = waits_for
+
+    def __await__(self) -> Generator[Any, Any, Verdict]:
+        waits_for = self._waits_for
+        while True:
+            try:
+                try:
+                    answer = yield waits_for
+                except BaseException as error:
+                    waits_for = self._context.run(self._work.throw, error)
+                else:
+                    waits_for = self._context.run(self._work.send, answer)
+            except StopIteration as done:
+                verdict: Verdict = done.value
+                return verdict
+
+
+class Crew:
+    """`finished` hears of every verdict, once; `freed` that there is room again."""
+
+    def __init__(
+        self, pipeline: Pipeline, concurrency: int, *, stop_grace: float, finished: Finished, freed: Callable[[], None]
+    ) -> None:
+        self.concurrency = concurrency
+        self.waiting: deque[Claimed] = deque()
+        self.running: dict[UUID, Attempt] = {}
+        self.busy = 0  # slots in use, also by attempts whose verdict is given but that do not end
+        self._pipeline = pipeline
+        self._stop_grace = stop_grace
+        self._finished = finished
+        self._freed = freed
+        self._carriers: set[asyncio.Task[None]] = set()
+        self._carrying = False
+        self._still = asyncio.Event()
+        self._still.set()
+        self._loop = asyncio.get_running_loop()
+
+    def take(self, jobs: list[Claimed]) -> None:
+        self.waiting.extend(jobs)
+        self._still.clear()
+        self._carry_on()
+
+    @property
+    def jobs(self) -> set[UUID]:
+        return {job.id for job in self.waiting} | set(self.running)
+
+    def give_back(self) -> None:
+        """What has not begun."""
+        self._drop(Released())
+
+    async def idle(self) -> None:
+        """Until nothing waits or runs."""
+        await self._still.wait()
+
+    def stop(self, job_id: UUID, reason: str) -> None:
+        """Ask one to end; one that has not begun ends at once."""
+        if attempt := self.running.get(job_id):
+            self._stop(attempt, reason)
+            return
+        for job in self.waiting:
+            if job.id == job_id:
+                self.waiting.remove(job)
+                self._finished(job, Lost() if reason == LOST else Released())
+                return
+
+    def stop_all(self, reason: str) -> None:
+        self._drop(Lost() if reason == LOST else Released())
+        for attempt in list(self.running.values()):
+            self._stop(attempt, reason)
+
+    def give_up_all(self, reason: str) -> None:
+        """At once, whether they stop or not."""
+        self.stop_all(reason)
+        for attempt in list(self.running.values()):
+            self._call_later(attempt, 0.1, self._give_up, reason)
+
+    def _drop(self, verdict: Verdict) -> None:
+        while self.waiting:
+            self._finished(self.waiting.pop(), verdict)
+        self._look_whether_still()
+
+    def _look_whether_still(self) -> None:
+        if self.waiting or self.running or self._carrying:
+            self._still.clear()
+        else:
+            self._still.set()
+
+    def _carry_on(self) -> None:
+        """One carrier at a time looks for the next job; whoever is kept by one is no longer looking."""
+        if not self._carrying and self.waiting and self.busy < self.concurrency:
+            self._carrying = True
+            carrier = self._loop.create_task(self._carry(), name="ostinato-carrier")
+            self._carriers.add(carrier)
+            carrier.add_done_callback(self._carriers.discard)
+
+    async def _carry(self) -> None:
+        breath = self._loop.time() + BREATH
+        while self.waiting and self.busy < self.concurrency:
+            job = self.waiting.popleft()
+            attempt = self._pipeline.resolve(job)
+            work = self._pipeline.run(attempt)
+            context = contextvars.copy_context()
+            try:
+                waits_for = context.run(work.send, None)
+            except StopIteration as done:
+                self._finished(job, done.value)
+                if self._loop.time() > breath:
+                    await asyncio.sleep(0)
+                    breath = self._loop.time() + BREATH
+                continue
+            await self._stay_with(attempt, Rest(work, context, waits_for))
+            return
+        self._carrying = False
+        self._look_whether_still()
+
+    async def _stay_with(self, attempt: Attempt, rest: Rest) -> None:
+        self._carrying = False
+        attempt.task = asyncio.current_task()
+        self.running[attempt.job.id] = attempt
+        self.busy += 1
+        if attempt.timeout is not None:
+            self._call_later(attempt, attempt.timeout.total_seconds(), self._stop, TIMEOUT)
+        self._carry_on()
+        try:
+            verdict = await rest
+            self._give(attempt, verdict)
+        finally:
+            self.busy -= 1
+            for timer in attempt.timers:
+                timer.cancel()
+            self._carry_on()
+            self._freed()
+
+    def _stop(self, attempt: Attempt, reason: str) -> None:
+        if attempt.ctx.cancelled.is_set() or attempt.returned:
+            return
+        attempt.stop(reason)
+        self._call_later(attempt, self._stop_grace, self._give_up, reason)
+
+    def _give_up(self, attempt: Attempt, reason: str) -> None:
+        """It was told to stop and does not: its verdict is given without it, though it keeps its slot."""
+        if attempt.job.id not in self.running or attempt.returned:
+            return
+        name, lasted = attempt.job.job_type, self._stop_grace
+        LOG.error("job %s (%s) did not stop within %g s (%s): it keeps a slot", attempt.job.id, name, lasted, reason)
+        self._give(attempt, self._pipeline.verdict_of(attempt, asyncio.CancelledError()))
+        attempt.late = True
+
+    def _give(self, attempt: Attempt, verdict: Verdict) -> None:
+        if not attempt.late:
+            self.running.pop(attempt.job.id, None)
+            self._finished(attempt.job, verdict)
+            self._look_whether_still()
+
+    def _call_later(self, attempt: Attempt, seconds: float, act: Callable[[Attempt, str], None], reason: str) -> None:
+        attempt.timers.append(self._loop.call_later(seconds, act, attempt, reason))

@@ -1,0 +1,109 @@
+"""Renews the worker's lease from a thread with a connection of its own.
+
+A handler that blocks the event loop then neither costs the worker its lease nor lets it go on believing in one: what
+counts is when the last renewal that worked began, by our own steady clock, which never runs ahead of the database's by
+more than the lease is cut short here.
+"""
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from ostinato import store
+from ostinato.database import Database
+from ostinato.store import Renewal
+
+LOG: Final = logging.getLogger("ostinato.worker")
+BEATS: Final = 3  # in each lease
+MARGIN: Final = 0.85  # of a lease, after which ours counts as lost: others may have the jobs at 1
+PATIENCE: Final = 0.5  # between two tries
+
+
+class Heart:
+    """`renewed` and `lost` are called in the event loop that made it."""
+
+    def __init__(
+        self,
+        database: Database,
+        worker_id: UUID,
+        lease: timedelta,
+        *,
+        renewed: Callable[[Renewal], None],
+        lost: Callable[[str], None],
+    ) -> None:
+        self._database = database
+        self._worker_id = worker_id
+        self._lease = lease
+        self._renewed = renewed
+        self._lost = lost
+        self._loop = asyncio.get_running_loop()
+        self._own_loop: asyncio.AbstractEventLoop | None = None
+        self._ended = asyncio.Event()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._beat, name="ostinato-heart", daemon=True)
+        self.held_until = time.monotonic() + lease.total_seconds() * MARGIN
+        self.renewals = 0
+        self.failures = 0
+
+    @property
+    def held(self) -> bool:
+        return time.monotonic() < self.held_until
+
+    def start(self) -> None:
+        self._thread.start()
+
+    async def stop(self) -> None:
+        self._stopped = True
+        if self._own_loop and not self._own_loop.is_closed():
+            self._own_loop.call_soon_threadsafe(self._ended.set)
+        await asyncio.to_thread(self._thread.join, self._lease.total_seconds())
+
+    def _beat(self) -> None:
+        try:
+            asyncio.run(self._live())
+        except RuntimeError:
+            # The worker's loop was closed without a goodbye: there is nobody left to tell.
+            LOG.debug("the event loop is gone", exc_info=True)
+
+    async def _live(self) -> None:
+        self._own_loop = asyncio.get_running_loop()
+        while not self._stopped and self.held:
+            try:
+                async with self._database.connect() as conn:
+                    if not await self._renew_on(conn):
+                        self._tell(self._lost, "the database has declared it dead")
+                        return
+            except Exception as error:
+                self.failures += 1
+                LOG.warning("could not renew the lease: %s: %s", type(error).__name__, error)
+                await self._pause(PATIENCE)
+        if not self._stopped:
+            self._tell(self._lost, "it could not be renewed in time")
+
+    async def _renew_on(self, conn: store.Connection) -> bool:
+        """Until told to stop, or False if the worker holds nothing any more."""
+        while not self._stopped:
+            began = time.monotonic()
+            # A server that does not answer is no reason to wait longer than the lease lasts.
+            async with asyncio.timeout(max(0.1, self.held_until - began)):
+                renewal = await store.renew_worker(conn, self._worker_id, lease=self._lease)
+            if renewal is None:
+                return False
+            self.renewals += 1
+            self.held_until = began + self._lease.total_seconds() * MARGIN
+            self._tell(self._renewed, renewal)
+            await self._pause(self._lease.total_seconds() / BEATS)
+        return True
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), seconds)
+
+    def _tell(self, hear: Callable[..., None], said: object) -> None:
+        self._loop.call_soon_threadsafe(hear, said)

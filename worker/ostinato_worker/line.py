@@ -1,0 +1,35 @@
+"""What handlers ask of their worker: see `ostinato.context.Line`."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+from uuid import UUID
+
+from ostinato import Enqueued, enqueue, store
+from ostinato.database import Database
+from ostinato.store import Claimed
+
+LOG: Final = logging.getLogger("ostinato.job")
+
+
+class WorkerLine:
+    def __init__(self, database: Database, namespace: str, state: Any, lost: Callable[[UUID], None]) -> None:
+        self.namespace = namespace
+        self.state = state
+        self._database = database
+        self._lost = lost
+        self._loop = asyncio.get_running_loop()
+
+    async def progress(self, job: Claimed, value: Any) -> None:
+        if not await store.progress(self._database.pool, job.held, value):
+            self._lost(job.id)
+
+    async def emit(self, job: Claimed, event: Any) -> None:
+        await store.emit(self._database.pool, job.held, attempt=job.attempt, event=event)
+
+    async def enqueue(self, job_type: str, payload: Any, tx: Any, options: dict[str, Any]) -> Enqueued:
+        return await enqueue(self._database.pool if tx is None else tx, job_type, payload, **options)
+
+    def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()

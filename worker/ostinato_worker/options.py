@@ -1,0 +1,60 @@
+"""What a worker is told to be like."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Self
+
+from ostinato.durations import Duration, parse_duration
+from ostinato.errors import InvalidArgument
+from ostinato.names import check_namespace, check_queue
+from ostinato.newjob import LARGEST, check_integer, check_timeout
+from ostinato.settings import Settings
+
+MOST_QUEUES = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """`grace`: how long running jobs may go on after the first SIGTERM. `stop_grace`: how long one may take to end
+    after it was told to, before its verdict is given without it."""
+
+    queues: Sequence[str]
+    namespace: str
+    concurrency: int
+    max_attempts: int
+    poison: int
+    lease: timedelta
+    timeout: timedelta | None = None
+    grace: timedelta = timedelta(seconds=25)
+    stop_grace: timedelta = timedelta(seconds=10)
+    pool: str | None = None
+    pod: str | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(
+        cls,
+        settings: Settings,
+        *,
+        queues: Sequence[str],
+        concurrency: int,
+        namespace: str | None,
+        timeout: Duration | None,
+        grace: Duration,
+        **others: Any,
+    ) -> Self:
+        names = [queues] if isinstance(queues, str) else list(dict.fromkeys(queues))
+        if not 1 <= len(names) <= MOST_QUEUES:
+            raise InvalidArgument("queues", queues, f"it must name from 1 to {MOST_QUEUES} queues")
+        return cls(
+            queues=[check_queue(name) for name in names],
+            namespace=check_namespace(namespace or settings.namespace),
+            concurrency=check_integer("concurrency", concurrency, 1, LARGEST),
+            timeout=None if timeout is None else check_timeout(timeout),
+            grace=parse_duration("grace", grace),
+            max_attempts=settings.max_attempts,
+            poison=settings.poison,
+            lease=settings.lease,
+            **others,
+        )

@@ -1,0 +1,128 @@
+"""Writes verdicts to the database: completions in batches, the others one by one, each fenced by its lease.
+
+What cannot be written now is tried again until the database answers. A write that did arrive, though its answer did
+not, is harmless: the second one finds the fence gone and asks what became of it.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+from uuid import UUID
+
+from ostinato import store
+from ostinato.database import Database
+from ostinato.store import Claimed, Outcome
+from ostinato_worker.verdict import Committed, Completed, Failed, Lost, Released, Snoozed, Stopped, Verdict
+
+LOG: Final = logging.getLogger("ostinato.worker")
+BATCH: Final = 500
+NOW: Final = store.moves.NOW
+
+
+class Recorder:
+    """`recorded` hears how many claims are settled: only then is their room free."""
+
+    def __init__(self, database: Database, recorded: Callable[[int], None]) -> None:
+        self._database = database
+        self._recorded = recorded
+        self._completed: deque[tuple[Claimed, Any]] = deque()
+        self._others: deque[tuple[Claimed, Verdict]] = deque()
+        self._news = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._conn: Any = None
+        self.counts: dict[str, int] = {}
+
+    @property
+    def unrecorded(self) -> set[UUID]:
+        return {job.id for job, _ in self._completed} | {job.id for job, _ in self._others}
+
+    def put(self, job: Claimed, verdict: Verdict) -> None:
+        if isinstance(verdict, Completed):
+            self._completed.append((job, verdict.output))
+        else:
+            self._others.append((job, verdict))
+        self._idle.clear()
+        self._news.set()
+
+    async def run(self) -> None:
+        """For ever, on a connection of its own; what failed to be written is still there for the next call."""
+        async with self._database.pool.acquire() as conn:
+            self._conn = conn
+            while True:
+                await self._news.wait()
+                self._news.clear()
+                while self._completed or self._others:
+                    if self._completed:
+                        await self._complete()
+                    if self._others:
+                        await self._record_others()
+                self._idle.set()
+
+    async def flushed(self) -> None:
+        await self._idle.wait()
+
+    async def _complete(self) -> None:
+        batch = [self._completed[place] for place in range(min(BATCH, len(self._completed)))]
+        self._news.set()  # should this fail, whoever begins again finds something to do
+        outputs = [output for _, output in batch] if any(output is not None for _, output in batch) else []
+        lost = await store.complete(self._conn, [job for job, _ in batch], outputs)
+        for _ in batch:
+            self._completed.popleft()
+        for job, _ in batch if lost else ():
+            if job.id in lost:
+                _say_lost(job, "its completion")
+        self._count("completed", len(batch) - len(lost))
+        self._count("lost", len(lost))
+        self._recorded(len(batch))
+
+    async def _record_others(self) -> None:
+        self._news.set()
+        if released := [job for job, verdict in self._others if isinstance(verdict, Released)]:
+            await store.release(self._conn, released)
+            self._count("released", len(released))
+            self._others = deque(each for each in self._others if not isinstance(each[1], Released))
+            self._recorded(len(released))
+        while self._others:
+            job, verdict = self._others[0]
+            name, outcome = await self._record(job, verdict)
+            self._others.popleft()
+            self._count("cancelled" if outcome is Outcome.CANCELLED else name, 1)
+            self._recorded(1)
+
+    async def _record(self, job: Claimed, verdict: Verdict) -> tuple[str, Outcome]:
+        conn = self._conn
+        match verdict:
+            case Failed(code, message, _, permanent=True):
+                name, outcome = "dead_lettered", await store.dead_letter(conn, job.held, code=code, message=message)
+            case Failed(code, message, delay):
+                name = "retried"
+                outcome = await store.retry(conn, job.held, delay=delay or NOW, code=code, message=message)
+            case Snoozed(delay, until):
+                name, outcome = "snoozed", await store.snooze(conn, job.held, delay=delay, until=until)
+            case Stopped(message):
+                name, outcome = "cancelled", await store.stop(conn, job.held, message=message)
+            case Committed():
+                return "completed", Outcome.MOVED
+            case _:
+                name, outcome = "lost", Outcome.LOST
+        if outcome is Outcome.LOST:
+            return await self._settle_lost(job, verdict)
+        return name, outcome
+
+    async def _settle_lost(self, job: Claimed, verdict: Verdict) -> tuple[str, Outcome]:
+        """A transaction whose commit broke off may have completed the job after all."""
+        if not isinstance(verdict, Lost) and not await store.complete(self._conn, [job]):
+            return "completed", Outcome.MOVED
+        _say_lost(job, f"its end ({type(verdict).__name__.lower()})")
+        return "lost", Outcome.LOST
+
+    def _count(self, name: str, jobs: int) -> None:
+        if jobs:
+            self.counts[name] = self.counts.get(name, 0) + jobs
+
+
+def _say_lost(job: Claimed, what: str) -> None:
+    LOG.warning("job %s: the lease was lost, so %s does not count (attempt %d)", job.id, what, job.attempt)

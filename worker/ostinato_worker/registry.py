@@ -1,0 +1,101 @@
+"""The handlers that a worker serves: found in modules by name, or given. Two for one type and version are refused."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import Final
+
+from ostinato.errors import InvalidArgument
+from ostinato.handler import Handler
+from ostinato.store import JobType, Limit
+
+ENTRY_POINTS: Final = "ostinato.jobs"
+
+Jobs = str | Handler | Iterable["str | Handler"] | None
+
+
+class Registry:
+    def __init__(self, handlers: Iterable[Handler]) -> None:
+        self._handlers: dict[tuple[str, int], Handler] = {}
+        for handler in handlers:
+            self._add(handler)
+        self.served: Final = [handler.served for handler in self]
+
+    @classmethod
+    def load(cls, jobs: Jobs) -> "Registry":
+        """From modules and handlers; None is what the installed packages offer as entry points."""
+        registry = cls(_found(jobs))
+        if not registry.served:
+            raise InvalidArgument("jobs", jobs, "it must name a module that holds a handler, made by @job")
+        return registry
+
+    def __iter__(self) -> Iterator[Handler]:
+        return iter(self._handlers.values())
+
+    def find(self, job_type: str, version: int) -> Handler | None:
+        return self._handlers.get((job_type, version))
+
+    def job_types(self, max_attempts: int, timeout: timedelta | None) -> list[JobType]:
+        """What the worker says of them in the database."""
+        return [
+            JobType(
+                name=handler.name,
+                version=handler.version,
+                queue=handler.queue,
+                max_attempts=handler.max_attempts or max_attempts,
+                timeout=handler.timeout or timeout,
+                payload_schema=handler.payload_schema(),
+                limit=_limit(handler),
+            )
+            for handler in self
+        ]
+
+    def _add(self, handler: Handler) -> None:
+        other = self._handlers.setdefault((handler.name, handler.version), handler)
+        if other is not handler:
+            rule = f"{other.where} and {handler.where} both handle it: rename one, or give it another version"
+            raise InvalidArgument("job type", handler.served, rule)
+
+
+def _limit(handler: Handler) -> Limit | None:
+    if handler.max_running is None and handler.rate is None:
+        return None
+    rate = handler.rate
+    return Limit(
+        max_running=handler.max_running,
+        rate=rate.per_second if rate else None,
+        burst=float(rate.count) if rate else None,
+    )
+
+
+def _found(jobs: Jobs) -> Iterator[Handler]:
+    if jobs is None:
+        jobs = [entry.value for entry in entry_points(group=ENTRY_POINTS)]
+    for each in [jobs] if isinstance(jobs, str | Handler) else jobs:
+        if isinstance(each, Handler):
+            yield each
+        else:
+            yield from _in_module(each)
+
+
+def _in_module(name: str) -> Iterator[Handler]:
+    """Of a package also what is in its modules, however deep."""
+    module = _import(name)
+    yield from (value for value in vars(module).values() if isinstance(value, Handler))
+    for path in getattr(module, "__path__", ()):
+        for found in pkgutil.iter_modules([path], f"{name}."):
+            if not found.name.endswith(".__main__"):
+                yield from _in_module(found.name)
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+        rule = f"there is no module {error.name!r}: name it as Python imports it, from the folder that holds it"
+        raise InvalidArgument("jobs", name, rule) from None

@@ -1,0 +1,281 @@
+"""A worker: one process's share of the work. Wires the parts together, and knows how to begin and how to end.
+
+claimer ──▶ crew (attempts) ──▶ recorder          heart: the lease, from a thread of its own
+   ▲ listener: what is new, what is called off
+"""
+
+import asyncio
+import logging
+import os
+import platform
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from typing import Any, Final, Self
+from uuid import UUID
+
+import ostinato
+from ostinato import store
+from ostinato.database import Database
+from ostinato.durations import Duration
+from ostinato.postgres import DATABASE_ERRORS, PostgresPool
+from ostinato.settings import Settings
+from ostinato.store import Lanes, NewWorker, Renewal
+from ostinato_worker.attempt import CANCELLED, LOST, SHUTDOWN, Pipeline
+from ostinato_worker.claimer import Claimer
+from ostinato_worker.crew import Crew
+from ostinato_worker.heart import Heart
+from ostinato_worker.line import WorkerLine
+from ostinato_worker.listener import Listener
+from ostinato_worker.options import Options
+from ostinato_worker.pace import Pace
+from ostinato_worker.recorder import Recorder
+from ostinato_worker.registry import Jobs, Registry
+from ostinato_worker.supervised import supervise
+from ostinato_worker.transactions import Transactions
+
+LOG: Final = logging.getLogger("ostinato.worker")
+SPARE_CONNECTIONS: Final = 4  # to claim, to record, and for what handlers report
+MOST_CONNECTIONS: Final = 50
+LONGEST_UNSTARTED: Final = 0.5  # seconds that a job may be held without its turn coming
+
+State = Callable[[], AbstractAsyncContextManager[Any]]
+
+
+class Worker:
+    """`async with worker:` runs it beside other things; `run()` is that, until it is stopped or told to end."""
+
+    def __init__(
+        self,
+        database: "str | PostgresPool",
+        jobs: Jobs = None,
+        *,
+        queues: Sequence[str] = ("default",),
+        concurrency: int = 8,
+        namespace: str | None = None,
+        state: State | None = None,
+        timeout: Duration | None = None,
+        grace: Duration = "25s",
+        pool: str | None = None,
+        pod: str | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self._where = database
+        self._settings = settings or Settings.from_env()
+        self._registry = Registry.load(jobs)
+        self._state = state
+        self._options = Options.read(
+            self._settings,
+            queues=queues,
+            concurrency=concurrency,
+            namespace=namespace,
+            timeout=timeout,
+            grace=grace,
+            pool=pool,
+            pod=pod,
+        )
+        self._stopping: asyncio.Event | None = None
+        self._stack: AsyncExitStack | None = None
+        self._again: asyncio.Task[None] | None = None
+        self._drains = False
+        self.id: UUID | None = None
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            await self._start(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._stack is not None
+        try:
+            await self._end()
+        finally:
+            await self._stack.aclose()
+            self._stack = self._stopping = None
+
+    async def run(self) -> None:
+        """Until SIGTERM, SIGINT or `stop()`; a second signal ends at once what is still running."""
+        self._stopping = asyncio.Event()
+        with Signals(self.stop):
+            async with self:
+                await self._stopping.wait()
+
+    def stop(self) -> None:
+        """Claim nothing more, let what runs finish within the grace, give back the rest. Twice: at once."""
+        if self._stopped.is_set():
+            self._crew.give_up_all(SHUTDOWN)
+        self._stopped.set()
+
+    async def drain(self) -> dict[str, int]:
+        """Run what is due until nothing is left, and say what became of how many jobs."""
+        self._drains = True
+        try:
+            async with self:
+                await self._claimer.drain()
+                return dict(self._recorder.counts)
+        finally:
+            self._drains = False
+
+    @property
+    def _stopped(self) -> asyncio.Event:
+        if self._stopping is None:
+            raise RuntimeError("the worker is not running: use `async with worker:` or `await worker.run()`")
+        return self._stopping
+
+    async def _start(self, stack: AsyncExitStack) -> None:
+        options = self._options
+        self._stopping = self._stopping or asyncio.Event()
+        state = await stack.enter_async_context(self._state()) if self._state else None
+        largest = min(MOST_CONNECTIONS, options.concurrency + SPARE_CONNECTIONS)
+        self._database = await stack.enter_async_context(Database.open(self._where, self._settings, largest=largest))
+        self._line = WorkerLine(self._database, options.namespace, state, self._lost_one)
+        pipeline = Pipeline(self._registry, self._line, Transactions(self._database), options)
+        pace = Pace(options.concurrency)
+        self._recorder = Recorder(self._database, self._recorded)
+        self._crew = Crew(
+            pipeline,
+            options.concurrency,
+            stop_grace=options.stop_grace.total_seconds(),
+            finished=self._recorder.put,
+            freed=self._freed,
+        )
+        lanes = Lanes(options.namespace, options.queues)
+        self._claimer = Claimer(
+            self._database, pace, lanes, self._registry.served, take=self._crew.take, known=self._known
+        )
+        self._pace = pace
+        await stack.enter_async_context(self._loops())
+        await self._register()
+
+    @asynccontextmanager
+    async def _loops(self) -> AsyncIterator[None]:
+        loops = {"recording": self._recorder.run, "giving back": self._give_back}
+        if not self._drains:
+            loops["claiming"] = self._claimer.run
+        listener = Listener(
+            self._database,
+            self._options.namespace,
+            ready=self._claimer.ready,
+            cancelled=lambda job_id: self._crew.stop(job_id, CANCELLED),
+            connected=self._look_at_all,
+        )
+        if self._database.can_listen:
+            loops["listening"] = listener.run
+        tasks = [asyncio.create_task(supervise(name, work), name=f"ostinato {name}") for name, work in loops.items()]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _register(self) -> None:
+        """Be somebody: a new worker each time, also after a lease was lost."""
+        options, pool = self._options, self._database.pool
+        job_types = self._registry.job_types(options.max_attempts, options.timeout)
+        info = {"host": socket.gethostname(), "pid": os.getpid(), "python": platform.python_version()}
+        new = NewWorker(
+            namespace=options.namespace,
+            queues=options.queues,
+            job_types=job_types,
+            concurrency=options.concurrency,
+            pool=options.pool,
+            pod=options.pod,
+            info=info | {"ostinato": ostinato.__version__},
+        )
+        await store.make_partitions(pool)
+        self.id = worker_id = await store.register_worker(pool, new, lease=options.lease)
+        self._claimer.lanes.limited = [each.name for each in job_types if each.limit]
+        self._heart = Heart(
+            self._database, worker_id, options.lease, renewed=self._renewed, lost=lambda why: self._lost(worker_id, why)
+        )
+        self._heart.start()
+        LOG.info("worker %s serves %s of %s", worker_id, ", ".join(self._registry.served), ", ".join(options.queues))
+
+    def _renewed(self, renewal: Renewal) -> None:
+        lanes = self._claimer.lanes
+        if set(lanes.limited) != set(renewal.limited):
+            lanes.limited = renewal.limited
+            lanes.forget()
+        for job_id in renewal.cancelled:
+            self._crew.stop(job_id, CANCELLED)
+        if self._claimer.worker_id is None:
+            # Only now: with the first renewal it has also heard which of its types are limited.
+            self._claimer.registered(self.id)
+        if renewal.draining and not self._claimer.paused:
+            LOG.info("told to drain: finishes what it runs, claims nothing more")
+            self._claimer.paused = True
+
+    def _lost(self, worker_id: UUID, why: str) -> None:
+        if worker_id != self.id:
+            return
+        LOG.error("worker %s lost the lease: %s; it stops what it runs, and begins anew", worker_id, why)
+        self._claimer.registered(None)
+        self._crew.stop_all(LOST)
+        if not self._stopped.is_set():
+            self._again = asyncio.create_task(supervise("registering", self._register))
+
+    def _lost_one(self, job_id: UUID) -> None:
+        self._crew.stop(job_id, LOST)
+
+    def _known(self) -> set[UUID]:
+        return self._crew.jobs | self._recorder.unrecorded
+
+    def _recorded(self, jobs: int) -> None:
+        self._claimer.recorded(jobs)
+
+    def _freed(self) -> None:
+        self._claimer.look()
+
+    def _look_at_all(self) -> None:
+        self._claimer.lanes.forget()
+        self._claimer.look()
+
+    async def _give_back(self) -> None:
+        """What was claimed ahead and does not get its turn soon is for other workers."""
+        while True:
+            first = self._crew.waiting[0] if self._crew.waiting else None
+            await asyncio.sleep(LONGEST_UNSTARTED)
+            if first is not None and self._crew.waiting and self._crew.waiting[0] is first:
+                self._pace.stalled()
+                self._crew.give_back()
+
+    async def _end(self) -> None:
+        """Stop claiming, give back what has not begun, wait for the rest, give that back too, and say goodbye."""
+        self._stopped.set()
+        self._claimer.paused = True
+        self._crew.give_back()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._options.grace.total_seconds()):
+                await self._crew.idle()
+        self._crew.stop_all(SHUTDOWN)
+        await self._crew.idle()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._options.lease.total_seconds()):
+                await self._recorder.flushed()
+        if self._again:
+            self._again.cancel()
+        await self._heart.stop()
+        with suppress(*DATABASE_ERRORS):
+            if self.id is not None:
+                await store.retire_workers(self._database.pool, [self.id])
+
+
+class Signals:
+    """SIGTERM and SIGINT call `act` as long as this lasts; not in a thread, where nobody may say so."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self._act = act
+        self._loop = asyncio.get_running_loop()
+
+    def __enter__(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with suppress(ValueError, RuntimeError, NotImplementedError):
+                self._loop.add_signal_handler(number, self._act)
+
+    def __exit__(self, *_: object) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with suppress(ValueError, RuntimeError, NotImplementedError):
+                self._loop.remove_signal_handler(number)
