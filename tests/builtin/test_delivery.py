@@ -1,0 +1,67 @@
+"""What the payload of `http` may be."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from ostinato.handler import Handler
+
+GOOD = {"url": "https://example.com/hook"}
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"url": "example.com"}, "begin with https:// or http://"),
+        ({"url": "file:///etc/passwd"}, "begin with https:// or http://"),
+        ({"url": "gopher://example.com/"}, "begin with https:// or http://"),
+        ({"url": "https:///hook"}, "must name a host"),
+        ({"url": "https://a..b/"}, "must name a host"),
+        ({"url": f"https://{'a' * 64}.com/"}, "must name a host"),
+        ({"url": "https://[fe80::1%25eth0]/"}, "host"),
+        ({"url": "https://example.com:0/"}, "from 1 to 65535"),
+        ({"url": "https://example.com:99999/"}, "cannot be read"),
+        ({"url": "https://user:hunter2@example.com/"}, "secret_headers"),
+        ({"url": "https://example.com/a b"}, "printable ASCII"),
+        ({"url": "https://example.com/\r\nX-Admin: 1"}, "printable ASCII"),
+        ({"url": "https://bücher.example/"}, "printable ASCII"),
+        ({"url": "https://example.com\\@evil.example/"}, "printable ASCII"),
+        ({"method": "CONNECT"}, "Input should be 'GET'"),
+        ({"method": "GET", "body": {}}, "a GET has no body"),
+        ({"headers": {"Host": "hunter2"}}, "Host is written by the handler"),
+        ({"headers": {"Webhook-Signature": "hunter2"}}, "Webhook-Signature is written by the handler"),
+        ({"headers": {"webhook-id": "hunter2"}}, "webhook-id is written by the handler"),
+        ({"secret_headers": {"WEBHOOK-TIMESTAMP": "a"}}, "WEBHOOK-TIMESTAMP is written by the handler"),
+        ({"headers": {"Content-Length": "1"}}, "Content-Length is written by the handler"),
+        ({"headers": {"Transfer-Encoding": "chunked"}}, "belongs to the connection"),
+        ({"headers": {"Connection": "keep-alive"}}, "belongs to the connection"),
+        ({"headers": {"Authorization": "Bearer hunter2"}}, "put it into a file"),
+        ({"headers": {"X-A": "a\r\nX-Admin: hunter2"}}, "without line breaks"),
+        ({"headers": {"X-A\r\nX-Admin": "hunter2"}}, "letters, digits and '-'"),
+        ({"headers": {"X-A": "1", "x-a": "2"}}, "given twice"),
+        ({"secret": "../../etc/hunter2"}, "secret"),
+        ({"secret": "whsec_aHVudGVyMg=="}, "secret"),
+        ({"timeout": "1h"}, "more than 0 and at most 10m"),
+        ({"timeout": 0}, "more than 0 and at most 10m"),
+        ({"timeout": "soon"}, "write it as '90s'"),
+        ({"accept": [200]}, "greater than or equal to 300"),
+        ({"bodi": {}}, "bodi"),
+    ],
+)
+def test_a_payload_that_breaks_a_rule_is_told_which_and_not_repeated(
+    http: Handler, change: dict[str, Any], rule: str
+) -> None:
+    with pytest.raises(ValidationError) as caught:
+        http.read(json.dumps(GOOD | change))
+
+    assert rule in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_payload_has_a_schema_by_which_others_can_refuse_it(http: Handler) -> None:
+    schema = http.payload_schema()
+
+    assert schema is not None
+    assert (schema["required"], schema["additionalProperties"]) == (["url"], False)
