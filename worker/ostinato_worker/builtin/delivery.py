@@ -16,7 +16,7 @@ from ostinato_worker.builtin.url import Url
 
 LONGEST: Final = timedelta(minutes=10)
 HEADER: Final = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+", re.ASCII)
-VALUE: Final = re.compile(r"[\t -~]*", re.ASCII)
+VALUE: Final = re.compile(r"([!-~]([\t -~]*[!-~])?)?", re.ASCII)
 OURS: Final = {"host", "content-length", "webhook-id", "webhook-timestamp", "webhook-signature"}
 # They speak about one connection, and could make the receiver see another request than we signed.
 OF_THE_CONNECTION: Final = {
@@ -64,7 +64,7 @@ class Delivery(BaseModel):
             if name.lower() in SECRET:
                 raise ValueError(f"{name} is a secret: put it into a file, and the file's name into secret_headers")
             if not VALUE.fullmatch(value):
-                raise ValueError(f"the value of {name} must be printable ASCII, without line breaks")
+                raise ValueError(f"the value of {name} must be printable ASCII, without line breaks or space around it")
         return headers
 
     @field_validator("secret_headers")

@@ -51,12 +51,19 @@ async def exchange(request: Request, gate: Gate, tls: ssl.SSLContext) -> Answer:
     """Raises OSError or h11.RemoteProtocolError if it fails, and PermanentError if the gate is closed."""
     async with _connected(request.url, gate, tls) as (reader, writer):
         conn = h11.Connection(h11.CLIENT)
-        for event in _events(request):
-            writer.write(conn.send(event) or b"")
+        writer.write(bytes_of(conn, request))
         # Who refuses a request early may close before it has read all of it; the answer may be there nevertheless.
         with suppress(ConnectionError):
             await writer.drain()
         return await _receive(conn, reader)
+
+
+def bytes_of(conn: h11.Connection, request: Request) -> bytes:
+    headers = [("Host", request.url.authority), ("Connection", "close"), *request.headers]
+    if request.body or request.method in ("POST", "PUT", "PATCH"):
+        headers.append(("Content-Length", str(len(request.body))))
+    start = h11.Request(method=request.method, target=request.url.target, headers=headers)
+    return b"".join(conn.send(event) or b"" for event in (start, h11.Data(data=request.body), h11.EndOfMessage()))
 
 
 @asynccontextmanager
@@ -88,14 +95,6 @@ async def _open(address: str, url: Url, tls: ssl.SSLContext) -> Streams:
     if url.scheme == "http":
         return await asyncio.open_connection(address, url.port)
     return await asyncio.open_connection(address, url.port, ssl=tls, server_hostname=url.host)
-
-
-def _events(request: Request) -> tuple[h11.Event, ...]:
-    headers = [("Host", request.url.authority), ("Connection", "close"), *request.headers]
-    if request.body or request.method in ("POST", "PUT", "PATCH"):
-        headers.append(("Content-Length", str(len(request.body))))
-    start = h11.Request(method=request.method, target=request.url.target, headers=headers)
-    return start, h11.Data(data=request.body), h11.EndOfMessage()
 
 
 async def _receive(conn: h11.Connection, reader: asyncio.StreamReader) -> Answer:
