@@ -4,6 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
+from ostinato import PermanentError
 from ostinato_worker.builtin.gate import GROUPS, Gate
 
 CLOSED = Gate.of((), ())
@@ -61,3 +62,8 @@ def test_what_is_allowed_is_open_whatever_refuses_it() -> None:
         "10.2.0.9": False,
         "127.0.0.2": False,
     }
+
+
+def test_a_name_with_one_closed_address_among_open_ones_is_closed() -> None:
+    with pytest.raises(PermanentError, match=r"example.com is 169\.254\.169\.254"):
+        CLOSED.check("example.com", ["93.184.215.14", "169.254.169.254"])
