@@ -1,12 +1,13 @@
 """What the environment says, read once. The only place that looks at `os.environ`.
 
-Each field is the variable OSTINATO_<FIELD>; one that is unset or empty means the default.
+Each field is the variable OSTINATO_<FIELD>; one that is unset or empty means the default. Other rooms have settings of
+their own, read by the same `read_environment`.
 """
 
 import os
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -17,6 +18,9 @@ from ostinato.names import check_namespace
 PREFIX: Final = "OSTINATO_"
 YES: Final = ("true", "1", "yes", "on")
 NO: Final = ("false", "0", "no", "off")
+
+Reader = Callable[[str, str], Any]  # of the variable's name and its text
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class Settings(BaseModel):
@@ -36,9 +40,16 @@ class Settings(BaseModel):
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Self:
-        environ = os.environ if environ is None else environ
-        given = {field: environ.get(variable(field), "").strip() for field in cls.model_fields}
-        return cls(**{field: READERS[field](variable(field), text) for field, text in given.items() if text})
+        return read_environment(cls, READERS, environ)
+
+
+def read_environment(
+    model: type[Model], readers: Mapping[str, Reader], environ: Mapping[str, str] | None = None
+) -> Model:
+    """Settings of a room; None is the environment of this process."""
+    environ = os.environ if environ is None else environ
+    given = {field: environ.get(variable(field), "").strip() for field in model.model_fields}
+    return model(**{field: readers[field](variable(field), text) for field, text in given.items() if text})
 
 
 def variable(field: str) -> str:
@@ -75,7 +86,7 @@ def _duration(name: str, text: str) -> timedelta:
     return duration
 
 
-READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
+READERS: Final[Mapping[str, Reader]] = {
     "dsn": _text,
     "listen_dsn": _text,
     "pgbouncer": switch,
