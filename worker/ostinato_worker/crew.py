@@ -2,7 +2,7 @@
 
 A **carrier** is a task that takes one job after the other. A handler that never waits is done in its first step, and
 costs no task of its own. One that does wait keeps its carrier for itself, so that `asyncio.current_task()`, timeouts
-and cancellation are its own, and another carrier goes on with the rest. Each attempt has a copy of the context variables.
+and cancellation are its own, and another carrier goes on. Each attempt has a copy of the context variables.
 """
 
 import asyncio
