@@ -50,6 +50,7 @@ class Claimer:
         self.claimed = 0
         self.paused = False
         self.last_answer = 0.0  # when a claim last went well, by the loop's clock
+        self.last_full = 0.0  # when there was last no room, hence nothing to ask for
         self._news = asyncio.Event()
         self._told = False
         self._idle = False
@@ -87,6 +88,11 @@ class Claimer:
                     await self._wait_for_work()
                 else:
                     await self._news.wait()
+                    self.last_full = self._loop.time()
+
+    @property
+    def has_room(self) -> bool:
+        return self._room() > 0
 
     async def drain(self) -> None:
         """Until nothing is due, and all that was is recorded."""
