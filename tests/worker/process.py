@@ -2,9 +2,10 @@
 
 import http.client
 import re
+import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from signal import SIGTERM
 from typing import Any
@@ -125,3 +126,14 @@ def get(port: int, path: str, method: str = "GET") -> tuple[int, str]:
         return answer.status, answer.read().decode()
     finally:
         connection.close()
+
+
+def answer(port: int, sent: bytes) -> bytes:
+    """All that is said to these bytes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(sent)
+        parts = []
+        with suppress(ConnectionResetError):
+            while part := connection.recv(65_536):
+                parts.append(part)
+    return b"".join(parts)

@@ -126,7 +126,7 @@ def test_the_pod_says_who_it_is(dsn: str, tmp_path: Path) -> None:
 
 
 def test_the_builtin_types_are_served_when_asked_for(dsn: str, tmp_path: Path) -> None:
-    (tmp_path / "statements.toml").write_text('[one]\nsql = "select 1"\n')
+    (tmp_path / "statements.toml").write_text('[one]\nstatement = "select 1"\n')
     jobs = [put(dsn, "log", {"message": "heard"}), put(dsn, "sql", {"name": "one"})]
 
     done = drained(tmp_path, dsn, "--builtin", OSTINATO_SQL_FILE=str(tmp_path / "statements.toml"))

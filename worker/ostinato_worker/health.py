@@ -22,7 +22,7 @@ from ostinato_worker.metrics import CONTENT_TYPE, Metrics
 LOG: Final = logging.getLogger("ostinato.worker")
 LARGEST_HEAD: Final = 8 * 1024
 MOST_CONNECTIONS: Final = 64
-PATIENCE: Final = 5.0  # with a whole request and its answer
+PATIENCE: Final = 3.0  # with a whole request and its answer
 TEXT: Final = "text/plain; charset=utf-8"
 
 Page = Callable[[], tuple[HTTPStatus, str, bytes]]
