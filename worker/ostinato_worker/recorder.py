@@ -69,15 +69,16 @@ class Recorder:
     async def _complete(self) -> None:
         batch = [self._completed[place] for place in range(min(BATCH, len(self._completed)))]
         self._news.set()  # should this fail, whoever begins again finds something to do
+        jobs = [job for job, _ in batch]
         outputs = [output for _, output in batch] if any(output is not None for _, output in batch) else []
-        lost = await store.complete(self._conn, [job for job, _ in batch], outputs)
+        lost = await store.complete(self._conn, jobs, outputs)
         for _ in batch:
             self._completed.popleft()
         for job, _ in batch if lost else ():
             if job.id in lost:
                 _say_lost(job, "its completion")
                 self._tally.ended(job, "lost")
-        self._tally.completed(job for job, _ in batch if job.id not in lost)
+        self._tally.completed([job for job in jobs if job.id not in lost] if lost else jobs)
         self._count("completed", len(batch) - len(lost))
         self._count("lost", len(lost))
         self._recorded(len(batch))
