@@ -42,6 +42,7 @@ class Options:
         namespace: str | None,
         timeout: Duration | None,
         grace: Duration,
+        stop_grace: Duration,
         **others: Any,
     ) -> Self:
         names = [queues] if isinstance(queues, str) else list(dict.fromkeys(queues))
@@ -53,6 +54,7 @@ class Options:
             concurrency=check_integer("concurrency", concurrency, 1, LARGEST),
             timeout=None if timeout is None else check_timeout(timeout),
             grace=parse_duration("grace", grace),
+            stop_grace=parse_duration("stop_grace", stop_grace),
             max_attempts=settings.max_attempts,
             poison=settings.poison,
             lease=settings.lease,

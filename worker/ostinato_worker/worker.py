@@ -57,6 +57,7 @@ class Worker:
         state: State | None = None,
         timeout: Duration | None = None,
         grace: Duration = "25s",
+        stop_grace: Duration = "10s",
         pool: str | None = None,
         pod: str | None = None,
         settings: Settings | None = None,
@@ -72,6 +73,7 @@ class Worker:
             namespace=namespace,
             timeout=timeout,
             grace=grace,
+            stop_grace=stop_grace,
             pool=pool,
             pod=pod,
         )
@@ -105,7 +107,10 @@ class Worker:
     def stop(self) -> None:
         """Claim nothing more, let what runs finish within the grace, give back the rest. Twice: at once."""
         if self._stopped.is_set():
+            LOG.warning("stops at once")
             self._crew.give_up_all(SHUTDOWN)
+        else:
+            LOG.info("stops: lets running jobs finish, for %g s at most", self._options.grace.total_seconds())
         self._stopped.set()
 
     async def drain(self) -> dict[str, int]:
