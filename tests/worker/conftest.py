@@ -1,10 +1,11 @@
 """Workers are tested on one server: that the SQL holds on others is shown in `tests/postgres`."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from ostinato_worker.isolation import Isolator
 from tests.postgres.conftest import Server, conn, connect, dsn, empty_dsn, folder, started
 
 __all__ = ["conn", "connect", "dsn", "empty_dsn", "folder"]
@@ -13,3 +14,11 @@ __all__ = ["conn", "connect", "dsn", "empty_dsn", "folder"]
 @pytest.fixture(scope="session")
 def server(folder: Path) -> Iterator[Server]:
     yield from started("wheel-18", folder / "worker")
+
+
+@pytest.fixture
+async def isolator() -> AsyncIterator[Isolator]:
+    isolator = Isolator(["tests.worker.jobs"], grace=0.3)
+    await isolator.start()
+    yield isolator
+    await isolator.close()

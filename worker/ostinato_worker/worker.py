@@ -26,6 +26,7 @@ from ostinato_worker.attempt import CANCELLED, LOST, SHUTDOWN, Pipeline
 from ostinato_worker.claimer import Claimer
 from ostinato_worker.crew import Crew
 from ostinato_worker.heart import Heart
+from ostinato_worker.isolation import Isolator
 from ostinato_worker.line import WorkerLine
 from ostinato_worker.listener import Listener
 from ostinato_worker.options import Options
@@ -136,7 +137,8 @@ class Worker:
         largest = min(MOST_CONNECTIONS, options.concurrency + SPARE_CONNECTIONS)
         self._database = await stack.enter_async_context(Database.open(self._where, self._settings, largest=largest))
         self._line = WorkerLine(self._database, options.namespace, state, self._lost_one)
-        pipeline = Pipeline(self._registry, self._line, Transactions(self._database), options)
+        isolator = await stack.enter_async_context(self._isolating())
+        pipeline = Pipeline(self._registry, self._line, Transactions(self._database), isolator, options)
         pace = Pace(options.concurrency)
         self._recorder = Recorder(self._database, self._recorded)
         self._crew = Crew(
@@ -153,6 +155,20 @@ class Worker:
         self._pace = pace
         await stack.enter_async_context(self._loops())
         await self._register()
+
+    @asynccontextmanager
+    async def _isolating(self) -> AsyncIterator[Isolator | None]:
+        modules = self._registry.isolated
+        if not modules:
+            yield None
+            return
+        # Its ladder has two steps before the last: all of it within the grace of a stop.
+        isolator = Isolator(modules, grace=self._options.stop_grace.total_seconds() / 3)
+        await isolator.start()
+        try:
+            yield isolator
+        finally:
+            await isolator.close()
 
     @asynccontextmanager
     async def _loops(self) -> AsyncIterator[None]:
