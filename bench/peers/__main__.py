@@ -40,7 +40,7 @@ def main() -> int:
         for name in asked.peers:
             bench.measure(name, adapters, starter)
     print(summary(bench.result))
-    return 1 if any(verdict.reached is False for verdict in judge(bench.result["peers"])) else 0
+    return 0 if bench.flawless else 1
 
 
 def _arguments() -> argparse.Namespace:
@@ -102,6 +102,13 @@ class Bench:
         # One broken peer must not cost the others.
         except Exception as error:
             self._fail(name, error)
+
+    @property
+    def flawless(self) -> bool:
+        """No goal was missed, and nobody failed against whom one might have been."""
+        peers = self.result["peers"]
+        failed = any("error" in row or "error" in (row[key] or {}) for row in peers.values() for key in row)
+        return not failed and all(verdict.reached is not False for verdict in judge(peers))
 
     def _all_scenarios(self, stand: Stand, row: Row) -> None:
         row["meta"] = {key: stand.adapter.meta[key] for key in ("peer", "versions", "note", "atomic_txn")}

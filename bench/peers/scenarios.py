@@ -43,9 +43,11 @@ def s4(stand: Stand) -> Row | None:
 
 def s5(stand: Stand) -> Row | None:
     """Throughput with very many jobs ready."""
-    if not _fill_deep(stand):
+    meta = stand.adapter.meta
+    if not meta.get("backlog_sql") and not meta.get("backlog_chunk"):
         return None
-    conf, _ = _best(stand)
+    conf, _ = _best(stand)  # first, as trying settings empties the database
+    _fill_deep(stand)
     return _median(stand, lambda: _drained_deep(stand, conf))
 
 
@@ -127,18 +129,15 @@ def _enqueued(stand: Stand, jobs: int, chunk: int) -> Row:
     return _median(stand, lambda: stand.undisturbed(run))
 
 
-def _fill_deep(stand: Stand) -> bool:
+def _fill_deep(stand: Stand) -> None:
     meta, backlog = stand.adapter.meta, stand.sizes.backlog
     stand.postgres.fresh()
     if meta.get("backlog_seed"):
         stand.adapter.enqueue(1, 1)
     if meta.get("backlog_chunk"):
         stand.adapter.enqueue(backlog, meta["backlog_chunk"])
-    elif meta.get("backlog_sql"):
-        stand.postgres.run(meta["backlog_sql"], n=backlog)
     else:
-        return False
-    return True
+        stand.postgres.run(meta["backlog_sql"], n=backlog)
 
 
 def _drained_deep(stand: Stand, conf: Conf) -> Row:

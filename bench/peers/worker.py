@@ -31,7 +31,8 @@ class Worker:
             stderr=subprocess.PIPE,
             text=True,
         )
-        threading.Thread(target=self._collect_errors, daemon=True).start()
+        self._errors_heard = threading.Thread(target=self._collect_errors, daemon=True)
+        self._errors_heard.start()
         self._await_ready()
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -45,6 +46,7 @@ class Worker:
 
     def must_live(self) -> None:
         if self._process.poll() is not None:
+            self._errors_heard.join(STOP_SECONDS)
             raise AdapterFailed(f"a worker died: {self.said_wrong()}")
 
     def said_wrong(self) -> str:
@@ -63,6 +65,7 @@ class Worker:
         if self._process.stdout.readline().strip() != "READY":
             self._process.kill()
             self._process.wait()
+            self._errors_heard.join(STOP_SECONDS)
             raise AdapterFailed(f"a worker did not start: {self.said_wrong()}")
 
     def _collect_errors(self) -> None:
