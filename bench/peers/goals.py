@@ -87,9 +87,11 @@ def figure(peers: Peers, name: str, scenario: str, *path: str) -> Figure | None:
     if not isinstance(row, Mapping):
         return None
     for key in path:
-        row = value if isinstance(value, Mapping) else row
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return None if value is None else Figure(float(value), name, doubt(row))
+        # The doubts about a number are those of the row that it stands in.
+        row, value = value, value.get(key)
+        if value is None:
+            return None
+    return Figure(float(value), name, doubt(row))
 
 
 def ours(scenario: str, *path: str) -> Lookup:
@@ -119,11 +121,15 @@ def atomic_rate(peers: Peers) -> Figure | None:
 
 
 def default_rate(peers: Peers) -> Figure | None:
-    return next((Figure(row["rate_from_go"], OURS) for row in _tried(peers) if row["conf"].get("default")), None)
+    return next((_trial(row) for row in _tried(peers) if row["conf"].get("default")), None)
 
 
 def tuned_rate(peers: Peers) -> Figure | None:
-    return max((Figure(row["rate_from_go"], OURS) for row in _tried(peers)), key=lambda each: each.value, default=None)
+    return max(map(_trial, _tried(peers)), key=lambda each: each.value, default=None)
+
+
+def _trial(row: Row) -> Figure:
+    return Figure(row["rate_from_go"], OURS, doubt(row))
 
 
 def _tried(peers: Peers) -> list[Row]:

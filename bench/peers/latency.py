@@ -35,6 +35,9 @@ def _once(stand: Stand, conf: Conf) -> Row:
         watch = Watch(stand.postgres, [worker])
         sent = _sent(stand.adapter.call("produce", stand.sizes.latency, EVERY, handler="latency"))
         _await_all(sent, worker)
+        worker.must_live()
+        if not worker.starts:
+            raise AdapterFailed(f"no job was started: {worker.said_wrong()}")
         return {**_row(sent, worker.starts), "conf": dict(conf), "foreign_cores": watch.foreign_cores()}
 
 
@@ -51,8 +54,6 @@ def _await_all(sent: Sent, worker: Worker) -> None:
 
 def _row(sent: Sent, starts: Mapping[int, float]) -> Row:
     seen = [i for i in sent if i in starts]
-    if not seen:
-        raise AdapterFailed("no job was started")
     committed = sorted((starts[i] - sent[i][1]) * 1000 for i in seen)
     called = sorted((starts[i] - sent[i][0]) * 1000 for i in seen)
     row: dict[str, Any] = {"n": len(seen), "lost": len(sent) - len(seen)}

@@ -8,6 +8,7 @@ from typing import Final
 
 from bench.peers.adapter import AdapterFailed
 from bench.peers.latency import latency
+from bench.peers.postgres import BENCH
 from bench.peers.stand import WAL_NOW, WAL_SINCE, Conf, Stand
 from bench.peers.watch import Row, Watch, say
 from bench.peers.worker import running
@@ -210,4 +211,4 @@ def _idle(stand: Stand, conf: Conf) -> Row:
 
 def _transactions(stand: Stand) -> int:
     """In the worker's database, asked from another. A worker's queries are transactions of their own when idle."""
-    return int(stand.postgres.outside(TRANSACTIONS, name="ostinato_bench"))
+    return int(stand.postgres.outside(TRANSACTIONS, name=BENCH))

@@ -18,7 +18,7 @@ POLL_SECONDS = 0.01
 CHUNK = 1000
 WAL_NOW = "select pg_current_wal_insert_lsn()"
 WAL_SINCE = "select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), %(since)s)"
-KEPT = ("conf", "rate", "rate_from_go")
+KEPT = ("conf", "rate", "rate_from_go", "foreign_cores")
 
 
 @dataclass
