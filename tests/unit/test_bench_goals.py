@@ -36,6 +36,7 @@ def test_of_latencies_the_lowest_peers_counts_and_the_same_is_good_enough() -> N
     ours, slow, quick = ({"S3": {"p50": p50, "p99": 9.0, "foreign_cores": 0.0}} for p50 in (1.0, 3.0, 1.0))
 
     assert str(verdict_on("S3 p50", ours=ours, chancy=slow, river=quick)) == "reached"
+    assert str(verdict_on("S3 p50", ours={"S3": {**ours["S3"], "p50": 2.0}}, chancy=slow, river=quick)) == "missed"
 
 
 def test_each_kind_of_enqueueing_has_its_own_best_peer() -> None:
