@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format verify bench lock clean
+.PHONY: help run test check format verify bench bench-peers lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -33,6 +33,9 @@ verify: $(READY) ## write the generated pages anew and show what changed
 
 bench: $(READY) ## speed as ratios against bare SQL on the same server (about 5 minutes; ARGS=--quick for a look)
 	$(BIN)/python -m bench $(ARGS)
+
+bench-peers: $(READY) ## the same jobs through other queues, side by side (hours; ARGS="--peers ours,river --quick" for a look)
+	$(BIN)/python -m bench.peers $(ARGS)
 
 lock: $(READY) ## pin every dependency again
 	$(BIN)/pip install --quiet uv

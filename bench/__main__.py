@@ -17,11 +17,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.scenarios import SCENARIOS, Bench, Figure, Sizes
+from bench.server import SETTINGS
 from ostinato.embedded import EmbeddedPostgres
 
 RESULTS = Path(__file__).parent / "results"
-# The same for both sides. No checkpoint inside a run: its full-page images would hit whoever comes next.
-SERVER = {"shared_buffers": "1GB", "max_wal_size": "16GB", "checkpoint_timeout": "1h"}
 
 
 def main() -> int:
@@ -48,7 +47,7 @@ def server(dsn: str | None) -> Iterator[str]:
         return
     with tempfile.TemporaryDirectory(prefix="ostinato-bench-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
-        with EmbeddedPostgres(Path(folder, "data"), settings=SERVER) as embedded:
+        with EmbeddedPostgres(Path(folder, "data"), settings=SETTINGS) as embedded:
             yield embedded.dsn
 
 
@@ -74,7 +73,7 @@ def write(figures: list[Figure], sizes: Sizes) -> None:
     path = RESULTS / time.strftime("%Y-%m-%dT%H%M%S.json")
     report = {
         "machine": f"{os.cpu_count()} cores, {platform.platform()}, Python {platform.python_version()}",
-        "server": SERVER,
+        "server": SETTINGS,
         "sizes": asdict(sizes),
         "figures": [asdict(figure) | {"ratio": figure.ratio, "reached": figure.reached} for figure in figures],
     }

@@ -15,6 +15,7 @@ from ostinato.failures import Code, JobError, PermanentError, Snooze, TransientE
 from ostinato.handler import Bound, Handler
 from ostinato.payload import encode_value
 from ostinato.store import Claimed
+from ostinato_worker.isolation import Isolator
 from ostinato_worker.options import Options
 from ostinato_worker.registry import Registry
 from ostinato_worker.threads import in_thread
@@ -56,7 +57,9 @@ class Attempt:
         self.bound: Bound | None = None
         self.timeout: timedelta | None = job.timeout or (handler.timeout if handler else None) or options.timeout
         self.max_attempts = job.max_attempts or (handler.max_attempts if handler else None) or options.max_attempts
-        kind = Context if handler is None or handler.is_async else SyncContext
+        # An isolated handler's own context is in its process: this one answers for it, in the event loop.
+        in_thread = handler is not None and not handler.is_async and not handler.isolation
+        kind = SyncContext if in_thread else Context
         self.ctx = kind(job, line, self.max_attempts)
         self.task: asyncio.Task[Any] | None = None
         self.timers: list[asyncio.TimerHandle] = []
@@ -79,8 +82,16 @@ class Attempt:
 
 
 class Pipeline:
-    def __init__(self, registry: Registry, line: Line, transactions: Transactions, options: Options) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        line: Line,
+        transactions: Transactions,
+        isolator: Isolator | None,
+        options: Options,
+    ) -> None:
         self._registry = registry
+        self._isolator = isolator
         self._line = line
         self._transactions = transactions
         self._options = options
@@ -111,8 +122,8 @@ class Pipeline:
 
     async def _perform(self, attempt: Attempt, handler: Handler, payload: Any) -> Any:
         assert attempt.bound is not None
-        if handler.isolation:
-            raise PermanentError("this worker cannot isolate", code=Code.NO_HANDLER)
+        if handler.isolation and self._isolator:
+            return await self._isolator.perform(handler, attempt.job, attempt.ctx)
         if handler.transaction:
             return await self._transactions.perform(attempt, payload)
         if handler.is_async:

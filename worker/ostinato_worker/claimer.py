@@ -76,10 +76,11 @@ class Claimer:
         """For ever, on a connection of its own: a pool's would be reset after each statement."""
         async with self._database.pool.acquire() as conn:
             self._conn = conn
-            await self._somebody.wait()
-            if self._unsure:
-                await self._give_back_unheard()
             while True:
+                await self._somebody.wait()
+                # What is awaited below may see the lease lost: then there is no room, and the next round waits here.
+                if self._unsure:
+                    await self._give_back_unheard()
                 self._news.clear()
                 room = self._room()
                 if room and await self._claim(room) == room:
@@ -121,7 +122,8 @@ class Claimer:
         return min(room, BATCH)
 
     async def _claim(self, room: int) -> int:
-        assert self.worker_id is not None
+        if self.worker_id is None:
+            return 0  # the lease was lost meanwhile
         hurry, self._told = self._told, False
         self._unsure = True
         jobs = await store.claim(self._conn, self.worker_id, self.lanes, types=self._types, limit=room, hurry=hurry)
@@ -141,7 +143,9 @@ class Claimer:
     async def _wait_for_work(self) -> None:
         if not self._idle:
             await self._say_idle(True)
-            return  # and look once more: something may have come before anybody could know that we wait
+            # And look at everything once more: something may have come before anybody could know that we wait.
+            self.lanes.forget()
+            return
         self._waited_at = self._loop.time()
         wait = POLL_SECONDS * CHANCE.uniform(0.9, 1.1)
         if not self._news.is_set() and (due := await self._next_due()) is not None:
@@ -160,7 +164,8 @@ class Claimer:
         return None if at is None else max(0.01, (at - now).total_seconds())
 
     async def _say_idle(self, idle: bool) -> None:
-        assert self.worker_id is not None
+        if self.worker_id is None:
+            return  # the lease was lost meanwhile
         self._idle = idle
         await store.mark_idle(self._conn, self.worker_id, idle=idle)
 
@@ -173,7 +178,8 @@ class Claimer:
 
     async def _give_back_unheard(self) -> None:
         """A claim whose answer never came may have been made: then nobody would run those jobs as long as we live."""
-        assert self.worker_id is not None
+        if self.worker_id is None:
+            return
         held = await store.find_claims(self._conn, self.worker_id)
         known = self._known()
         if unheard := [claim for claim in held if claim.id not in known]:

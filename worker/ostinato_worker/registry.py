@@ -46,6 +46,15 @@ class Registry:
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._handlers.values())
 
+    @property
+    def isolated(self) -> list[str]:
+        """The modules of the handlers that want a process of their own."""
+        modules = dict.fromkeys(handler.target.__module__ for handler in self if handler.isolation)
+        if "__main__" in modules:
+            rule = "a process of its own cannot import it: put the handler into a module"
+            raise InvalidArgument("isolation", "__main__", rule)
+        return list(modules)
+
     def find(self, job_type: str, version: int) -> Handler | None:
         return self._handlers.get((job_type, version))
 

@@ -29,6 +29,7 @@ from ostinato_worker.condition import Condition
 from ostinato_worker.crew import Crew
 from ostinato_worker.health import Health
 from ostinato_worker.heart import Heart
+from ostinato_worker.isolation import Isolator
 from ostinato_worker.line import WorkerLine
 from ostinato_worker.listener import Listener
 from ostinato_worker.metrics import Metrics
@@ -62,6 +63,7 @@ class Worker:
         state: State | None = None,
         timeout: Duration | None = None,
         grace: Duration = "25s",
+        stop_grace: Duration = "10s",
         pool: str | None = None,
         pod: str | None = None,
         health_port: int | None = None,
@@ -79,6 +81,7 @@ class Worker:
             namespace=namespace,
             timeout=timeout,
             grace=grace,
+            stop_grace=stop_grace,
             pool=pool,
             pod=pod,
             health_port=health_port,
@@ -113,7 +116,10 @@ class Worker:
     def stop(self) -> None:
         """Claim nothing more, let what runs finish within the grace, give back the rest. Twice: at once."""
         if self._stopped.is_set():
+            LOG.warning("stops at once")
             self._crew.give_up_all(SHUTDOWN)
+        else:
+            LOG.info("stops: lets running jobs finish, for %g s at most", self._options.grace.total_seconds())
         self._stopped.set()
 
     async def drain(self) -> dict[str, int]:
@@ -157,7 +163,8 @@ class Worker:
         self._registry = self._jobs.opened(self._database.pool)
         self._tally.know(handler.name for handler in self._registry)
         self._line = WorkerLine(self._database, options.namespace, state, self._lost_one)
-        pipeline = Pipeline(self._registry, self._line, Transactions(self._database), options)
+        isolator = await stack.enter_async_context(self._isolating())
+        pipeline = Pipeline(self._registry, self._line, Transactions(self._database), isolator, options)
         pace = Pace(options.concurrency)
         self._recorder = Recorder(self._database, self._recorded, self._tally)
         self._crew = Crew(
@@ -173,6 +180,20 @@ class Worker:
         self._pace = pace
         await stack.enter_async_context(self._loops())
         await self._register()
+
+    @asynccontextmanager
+    async def _isolating(self) -> AsyncIterator[Isolator | None]:
+        modules = self._registry.isolated
+        if not modules:
+            yield None
+            return
+        # Its ladder has two steps before the last: all of it within the grace of a stop.
+        isolator = Isolator(modules, grace=self._options.stop_grace.total_seconds() / 3)
+        await isolator.start()
+        try:
+            yield isolator
+        finally:
+            await isolator.close()
 
     @asynccontextmanager
     async def _loops(self) -> AsyncIterator[None]:

@@ -1,0 +1,1 @@
+"""One program for each peer, which speaks the protocol in ../../README.md."""

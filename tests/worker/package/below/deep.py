@@ -1,0 +1,6 @@
+from ostinato import job
+
+
+@job("deep", isolation="process")
+def deep() -> str:
+    return "deep"
