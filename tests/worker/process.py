@@ -4,16 +4,18 @@ import http.client
 import re
 import socket
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from signal import SIGTERM
-from typing import Any
+from typing import Any, TypeVar
 
 from ostinato import enqueue
 from tests.cli.command import COMMAND, Done, environment
 from tests.postgres.conftest import on
 
+T = TypeVar("T")
 JOBS = '''\
 """The handlers of a shop, as its people would write them."""
 
@@ -51,6 +53,16 @@ async def sleep(ctx: Context):
 async def hang(ctx: Context):
     ctx.logger.info("hangs")
     await asyncio.to_thread(threading.Event().wait)
+
+
+@job("ignore")
+async def ignore(ctx: Context):
+    ctx.logger.info("ignores")
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
 
 
 @job("leak")
@@ -126,6 +138,16 @@ def get(port: int, path: str, method: str = "GET") -> tuple[int, str]:
         return answer.status, answer.read().decode()
     finally:
         connection.close()
+
+
+def until(look: Callable[[], T | None], seconds: float = 20) -> T:
+    """What it sees, once it sees something."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if (found := look()) is not None:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"nothing within {seconds:g} s")
 
 
 def answer(port: int, sent: bytes) -> bytes:

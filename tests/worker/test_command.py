@@ -54,6 +54,18 @@ def test_a_thread_that_never_ends_does_not_keep_the_process(dsn: str, tmp_path: 
     assert state(dsn, job)["state"] == "pending"
 
 
+def test_a_handler_that_ignores_its_end_is_given_up_at_the_second_signal(dsn: str, tmp_path: Path) -> None:
+    job = put(dsn, "ignore")
+    with worker(tmp_path, dsn, "--jobs", "shop") as process:
+        process.until("ignores")
+        process.send(signal.SIGTERM)
+        process.until("stops: ")
+        done = process.end()
+
+    assert done.code == 0
+    assert tuple(state(dsn, job)) == ("pending", 0)
+
+
 def test_drain_runs_what_is_due_and_says_what_became_of_it(dsn: str, tmp_path: Path) -> None:
     jobs = [put(dsn, "greet"), put(dsn, "greet"), put(dsn, "refuse")]
     later = put(dsn, "greet", delay="1h")

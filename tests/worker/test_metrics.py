@@ -13,7 +13,7 @@ from ostinato.store import Claimed
 from ostinato_worker.condition import Condition
 from ostinato_worker.metrics import Metrics
 from ostinato_worker.tally import MOST_CODES, Tally
-from tests.worker.process import get, put, worker
+from tests.worker.process import get, put, until, worker
 
 COMPLETED = "ostinato_attempts_finished_total{code=,job_type=greet,outcome=completed}"
 BURIED = "ostinato_attempts_finished_total{code=REFUSED,job_type=refuse,outcome=dead_lettered}"
@@ -45,8 +45,12 @@ def test_a_worker_shows_what_it_did(dsn: str, tmp_path: Path) -> None:
     with worker(tmp_path, dsn, "--jobs", "shop", "--health-port", "0") as process:
         port = int(process.until(r"on port (\d+)")[1])
         process.until("the last")
-        while (found := samples(get(port, "/metrics")[1])).get(BURIED) != 1 or found[COMPLETED] != 4:
-            pass
+
+        def look() -> dict[str, float] | None:
+            seen = samples(get(port, "/metrics")[1])
+            return seen if seen.get(BURIED) == 1 and seen[COMPLETED] == 4 else None
+
+        found = until(look)
 
     assert found["ostinato_jobs_claimed_total{job_type=greet}"] == 4
     assert found["ostinato_jobs_claimed_total{job_type=refuse}"] == 1

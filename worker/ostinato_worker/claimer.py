@@ -68,6 +68,8 @@ class Claimer:
         self._news.set()
 
     def recorded(self, jobs: int) -> None:
+        if not self.has_room:
+            self.last_full = self._loop.time()
         self.held -= jobs
         self._pace.finished(jobs, self._loop.time())
         self._news.set()
@@ -89,7 +91,6 @@ class Claimer:
                     await self._wait_for_work()
                 else:
                     await self._news.wait()
-                    self.last_full = self._loop.time()
 
     @property
     def has_room(self) -> bool:

@@ -32,7 +32,7 @@ class Health:
     def __init__(self, condition: Callable[[], Condition], metrics: Metrics) -> None:
         self._condition = condition
         self._metrics = metrics
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], None] = {}  # the oldest first
         self._pages: Mapping[bytes, Page] = {b"/livez": self._livez, b"/readyz": self._readyz, b"/metrics": self._shown}
 
     @asynccontextmanager
@@ -53,15 +53,18 @@ class Health:
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._connections.add(task)
+        self._connections[task] = None
+        if len(self._connections) > MOST_CONNECTIONS:
+            # The oldest has had its time. To refuse the new one would let silent ones keep probes out.
+            oldest = next(iter(self._connections))
+            self._connections.pop(oldest)
+            oldest.cancel()
         try:
-            # Who is one too many is not even listened to: an answer would need patience too.
-            if len(self._connections) <= MOST_CONNECTIONS:
-                with suppress(OSError):  # a timeout is one too
-                    async with asyncio.timeout(PATIENCE):
-                        await self._talk(reader, writer)
+            with suppress(OSError):  # a timeout is one too
+                async with asyncio.timeout(PATIENCE):
+                    await self._talk(reader, writer)
         finally:
-            self._connections.discard(task)
+            self._connections.pop(task, None)
             writer.close()
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -155,7 +155,7 @@ class Worker:
         self._stopping = self._stopping or asyncio.Event()
         if options.health_port is not None:
             # The first to begin and the last to end: probes want an answer also while the application starts.
-            health = Health(self._condition, Metrics(self._tally, self._condition))
+            health = Health(lambda: self.condition, Metrics(self._tally, lambda: self.condition))
             await stack.enter_async_context(health.served(options.health_port))
         state = await stack.enter_async_context(self._state()) if self._state else None
         largest = min(MOST_CONNECTIONS, options.concurrency + SPARE_CONNECTIONS)
@@ -297,7 +297,9 @@ class Worker:
         self._claimer.lanes.forget()
         self._claimer.look()
 
-    def _condition(self) -> Condition:
+    @property
+    def condition(self) -> Condition:
+        """How it is at this moment; `condition.unready` is None, or why it cannot claim."""
         stopping = self._stopping is None or self._stopping.is_set()
         if self.id is None:
             return Condition(stopping=stopping, slots=self._options.concurrency)
