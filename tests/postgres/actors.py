@@ -83,6 +83,8 @@ async def attempt_move(conn: Any, move: str, held: Held) -> Outcome:
     match move:
         case "complete":
             return Outcome.LOST if await store.complete(conn, [held]) else Outcome.MOVED
+        case "complete_one":
+            return Outcome.MOVED if await store.complete_one(conn, held, {"n": 1}) else Outcome.LOST
         case "retry":
             return await store.retry(conn, held, delay=HOUR, code="X", message="boom")
         case "snooze":

@@ -41,6 +41,16 @@ async def test_complete_moves_to_history_with_its_output(actor: Actor) -> None:
     assert [job.attempts for job in found] == [[], [], []]
 
 
+async def test_complete_one_does_the_same_for_one(actor: Actor) -> None:
+    one, other = await claimed(actor), await claimed(actor)
+
+    assert await store.complete_one(actor.conn, one, {"sent": 1})
+    await store.complete(actor.conn, [other], [{"sent": 1}])
+
+    jobs = [await store.get_job(actor.conn, job.id) for job in (one, other)]
+    assert [(job.state, job.output, job.attempt) for job in jobs] == [("completed", {"sent": 1}, 1)] * 2
+
+
 async def test_completing_some_that_were_lost_names_just_those(actor: Actor) -> None:
     kept, lost = await claimed(actor), await claimed(actor)
     await store.release(actor.conn, [lost])
@@ -228,7 +238,9 @@ async def test_cancel_that_meets_a_claim_asks_instead(connect: Connect) -> None:
     assert (await store.get_job(first, job.id)).cancel_requested_at is not None
 
 
-@pytest.mark.parametrize("move", ["complete", "retry", "snooze", "release", "dead_letter", "stop", "progress"])
+@pytest.mark.parametrize(
+    "move", ["complete", "complete_one", "retry", "snooze", "release", "dead_letter", "stop", "progress"]
+)
 @pytest.mark.parametrize("thief", ["recover", "release", "nobody"])
 async def test_a_write_by_a_lease_that_was_lost_changes_nothing_and_says_so(
     actor: Actor, move: str, thief: str
@@ -287,7 +299,7 @@ async def test_completion_and_business_work_commit_together_or_not_at_all(actor:
     with pytest.raises(asyncpg.PostgresError):
         async with actor.conn.transaction():
             await actor.conn.execute("insert into payments values (1)")
-            await store.complete(actor.conn, [job])
+            assert await store.complete_one(actor.conn, job)
             await actor.conn.execute("select 1 / 0")
 
     assert await actor.conn.fetchval("select count(*) from payments") == 0

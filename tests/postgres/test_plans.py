@@ -106,6 +106,7 @@ async def hot(conn: Any) -> list[tuple[str, Statement, dict[str, Any]]]:
         (moves["claim"], lanes),
         (moves["claim_limited"], lanes),
         (moves["complete"], {"ids": ids, "leases": leases, "outputs": []}),
+        (moves["complete_one"], fence | {"output": None}),
         (moves["release"], {"ids": ids, "leases": leases}),
         (moves["retry"], fence | why | {"delay": timedelta(seconds=1)}),
         (moves["dead_letter"], fence | why),

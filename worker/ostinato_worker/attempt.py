@@ -19,7 +19,7 @@ from ostinato_worker.isolation import Isolator
 from ostinato_worker.options import Options
 from ostinato_worker.registry import Registry
 from ostinato_worker.threads import in_thread
-from ostinato_worker.transactions import LeaseLost, Transactions
+from ostinato_worker.transactions import LeaseLost, NotBegun, Transactions
 from ostinato_worker.verdict import DONE, Committed, Completed, Failed, Lost, Released, Snoozed, Stopped, Verdict
 
 LOG: Final = logging.getLogger("ostinato.worker")
@@ -160,6 +160,8 @@ class Pipeline:
             return Released()
         if reason == CANCELLED:
             return Stopped(None if isinstance(error, asyncio.CancelledError) else _said(error))
+        if isinstance(error, NotBegun):
+            return Released()
         if isinstance(error, Snooze):
             return Snoozed(error.delay, error.until)
         return self._settled(attempt, _failure(error))

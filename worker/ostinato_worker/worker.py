@@ -164,7 +164,9 @@ class Worker:
         self._tally.know(handler.name for handler in self._registry)
         self._line = WorkerLine(self._database, options.namespace, state, self._lost_one)
         isolator = await stack.enter_async_context(self._isolating())
-        pipeline = Pipeline(self._registry, self._line, Transactions(self._database), isolator, options)
+        transactions = Transactions(self._database, largest - SPARE_CONNECTIONS)
+        stack.push_async_callback(transactions.close)
+        pipeline = Pipeline(self._registry, self._line, transactions, isolator, options)
         pace = Pace(options.concurrency)
         self._recorder = Recorder(self._database, self._recorded, self._tally)
         self._crew = Crew(

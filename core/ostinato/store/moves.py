@@ -112,6 +112,12 @@ async def complete(conn: Connection, held: Sequence[Held | Claimed], outputs: Se
     return {row["id"] for row in await SQL["find_lost"].fetch(conn, ids=ids, leases=leases)}
 
 
+async def complete_one(conn: Connection, held: Held | Claimed, output: Any = None) -> bool:
+    """In the transaction that did its work. False: the lease was lost, so that transaction has to be rolled back."""
+    encoded = encode_value("output", output)
+    return rows_in(await SQL["complete_one"].execute(conn, id=held.id, lease=held.lease, output=encoded)) == 1
+
+
 async def _into_history(conn: Connection, move: Callable[[], Awaitable[Moved]]) -> Moved:
     """A move that ends in history. Nobody may have made partitions ahead: ending a job must not depend on that.
 

@@ -1,0 +1,112 @@
+"""A worker inside another program, on its pool, beside its own work."""
+
+import asyncio
+from typing import Any
+
+import asyncpg
+import pytest
+
+from ostinato import Context, InvalidArgument, enqueue_many, job, store
+from ostinato.settings import Settings
+from ostinato_worker import Worker
+
+
+@job("work")
+async def work(payload: dict[str, Any], ctx: Context) -> None:
+    await asyncio.sleep(0)
+
+
+async def done(conn: Any) -> None:
+    async with asyncio.timeout(20):
+        while await conn.fetchval("select count(*) from ostinato.jobs"):
+            await asyncio.sleep(0.01)
+
+
+async def test_a_worker_runs_on_a_pool_of_the_callers_own_and_leaves_it_open(dsn: str, conn: Any) -> None:
+    async with asyncpg.create_pool(dsn, min_size=0, max_size=5) as pool:
+        async with Worker(pool, [work]) as worker:
+            await enqueue_many(pool, [work.new({"n": n}) for n in range(100)])
+            await done(conn)
+            (listed,) = await store.list_workers(conn)
+            assert listed.id == worker.id
+
+        assert await pool.fetchval("select 1") == 1
+    assert await store.list_workers(conn) == []
+
+
+async def test_two_workers_live_in_one_program(dsn: str, conn: Any) -> None:
+    async with Worker(dsn, [work], concurrency=1) as one, Worker(dsn, [work], concurrency=1) as other:
+        await enqueue_many(conn, [work.new({"n": n}) for n in range(50)])
+        await done(conn)
+
+    assert one.id != other.id
+
+
+async def test_a_worker_may_be_stopped_and_used_again(dsn: str, conn: Any) -> None:
+    worker = Worker(dsn, [work])
+    for _ in range(2):
+        await work.enqueue(conn, {"n": 1})
+        running = asyncio.create_task(worker.run())
+        await done(conn)
+        worker.stop()
+        await asyncio.wait_for(running, 10)
+
+    assert await conn.fetchval("select count(*) from ostinato.job_history") == 2
+
+
+async def test_a_worker_that_polls_alone_finds_everything_too(dsn: str, conn: Any) -> None:
+    """As behind PgBouncer in transaction mode, where nobody can listen."""
+    async with Worker(f"{dsn}&pgbouncer=true", [work]):
+        await asyncio.sleep(0)
+        await enqueue_many(conn, [work.new({"n": n}) for n in range(20)])
+        await done(conn)
+
+
+async def test_draining_says_what_became_of_how_many(dsn: str, conn: Any) -> None:
+    @job("bad", backoff="1h")
+    async def bad(payload: dict[str, Any]) -> None:
+        raise ValueError(payload)
+
+    await enqueue_many(conn, [work.new({"n": n}) for n in range(30)] + [bad.new({"n": n}) for n in range(3)])
+
+    counts = await Worker(dsn, [work, bad], settings=Settings(max_attempts=2)).drain()
+
+    assert counts == {"completed": 30, "retried": 3}
+
+
+async def test_told_to_drain_it_finishes_what_it_runs_and_claims_nothing_more(dsn: str, conn: Any) -> None:
+    started, free = asyncio.Event(), asyncio.Event()
+
+    @job("slow")
+    async def slow() -> None:
+        started.set()
+        await free.wait()
+
+    await slow.enqueue(conn)
+    async with Worker(dsn, [slow], concurrency=4, settings=Settings(lease=Settings().lease / 10)) as worker:
+        await started.wait()
+        assert worker.id is not None
+        await store.drain_workers(conn, [worker.id])
+        late = await slow.enqueue(conn)
+        free.set()
+        async with asyncio.timeout(20):
+            while await conn.fetchval("select count(*) from ostinato.job_history") < 1:
+                await asyncio.sleep(0.01)
+
+    assert (await store.get_job(conn, late.id)).state == "pending"
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"concurrency": 0}, "concurrency is 0"),
+        ({"queues": []}, r"queues is \[\]; it must name from 1"),
+        ({"queues": ["-"]}, "queue is '-'"),
+        ({"namespace": "No"}, "namespace is 'No'"),
+        ({"timeout": "0s"}, "timeout is '0s'"),
+        ({"grace": "later"}, "grace is 'later'"),
+    ],
+)
+def test_an_option_that_breaks_a_rule_is_named(options: dict[str, Any], rule: str) -> None:
+    with pytest.raises(InvalidArgument, match=rule):
+        Worker("postgresql://nobody@localhost/none", [work], **options)
