@@ -20,6 +20,7 @@ from ostinato_cli.jobs import jobs
 from ostinato_cli.main import INTERRUPTED
 from ostinato_cli.migrate import migrate
 from ostinato_cli.queues import queues
+from ostinato_cli.worker import worker
 from ostinato_cli.workers import workers
 
 CODES: dict[type[OstinatoError], int] = {
@@ -74,6 +75,7 @@ def commands(ctx: click.Context) -> None:
       ostinato migrate
       ostinato enqueue send_email --payload '{"to": "a@example.com"}'
       ostinato jobs list
+      ostinato worker --jobs shop.jobs
 
     \b
     Exit codes:
@@ -86,7 +88,7 @@ def commands(ctx: click.Context) -> None:
     ctx.obj = Settings.from_env()
 
 
-for command in (migrate, enqueue, jobs, dead_letters, queues, workers, doctor, demo):
+for command in (migrate, enqueue, worker, jobs, dead_letters, queues, workers, doctor, demo):
     commands.add_command(command)
 
 

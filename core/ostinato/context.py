@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+import re
+from collections.abc import Coroutine, Mapping
 from datetime import datetime
 from threading import Event
 from typing import Any, Final, Protocol
@@ -14,6 +15,10 @@ from ostinato.newjob import Enqueued
 from ostinato.store.job import Claimed
 
 LOG: Final = logging.getLogger("ostinato.job")
+
+
+TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}.*", re.ASCII)
+LONGEST_TRACE_ID: Final = 128
 
 
 class Line(Protocol):
@@ -119,6 +124,11 @@ class Context:
         return from_json(self._job.context) if self._job.context else {}
 
     @property
+    def trace_id(self) -> str | None:
+        """Of the trace that it was enqueued in, if its context says so as W3C's `traceparent` or as `trace_id`."""
+        return find_trace_id(self.context)
+
+    @property
     def last_progress(self) -> Any:
         """What an earlier attempt reported last: where to go on from."""
         return from_json(self._job.progress) if self._job.progress else None
@@ -130,8 +140,9 @@ class Context:
 
     @property
     def logger(self) -> "logging.LoggerAdapter[logging.Logger]":
+        """Its lines say whose they are."""
         facts = {"job_id": str(self.job_id), "job_type": self.job_type, "attempt": self.attempt}
-        return logging.LoggerAdapter(LOG, facts)
+        return logging.LoggerAdapter(LOG, facts | ({"trace_id": trace} if (trace := self.trace_id) else {}))
 
     async def progress(self, value: Any) -> None:
         """Tell how far it is: any JSON, seen at once, and by the next attempt as `last_progress`."""
@@ -145,6 +156,15 @@ class Context:
         """As `ostinato.enqueue`, in this job's namespace; in a transactional job in its transaction."""
         given = {"namespace": self.namespace} | options
         return await self._line.enqueue(job_type, payload, self.tx, given)
+
+
+def find_trace_id(context: Mapping[str, Any]) -> str | None:
+    match context:
+        case {"traceparent": str(text)} if found := TRACEPARENT.fullmatch(text):
+            return found[1]
+        case {"trace_id": str(text)} if text:
+            return text[:LONGEST_TRACE_ID]
+    return None
 
 
 class SyncContext(Context):

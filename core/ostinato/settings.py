@@ -32,6 +32,8 @@ class Settings(BaseModel):
     listen_dsn: str | None = None  # a way around PgBouncer, for LISTEN
     pgbouncer: bool = False  # the DSN leads to PgBouncer in transaction mode
     namespace: str = "default"
+    pool: str | None = None  # the WorkerPool that this process belongs to
+    pod: str | None = None  # its pod; both from the downward API
     max_attempts: int = 5  # for job types of which nobody said it
     poison: int = 3  # a job that took so many workers with it is not tried again
     lease: timedelta = timedelta(seconds=15)  # a worker that is silent for so long is dead
@@ -91,6 +93,8 @@ READERS: Final[Mapping[str, Reader]] = {
     "listen_dsn": _text,
     "pgbouncer": switch,
     "namespace": _namespace,
+    "pool": _text,
+    "pod": _text,
     "max_attempts": _count,
     "poison": _count,
     "lease": _duration,

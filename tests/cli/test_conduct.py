@@ -138,6 +138,7 @@ def test_a_statement_that_took_too_long_is_no_lost_connection(dsn: str) -> None:
         ["queues"],
         ["workers", "list"],
         ["doctor"],
+        ["worker"],
         ["demo"],
     ],
 )

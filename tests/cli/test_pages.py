@@ -1,11 +1,17 @@
 """What the pages tell people to type works."""
 
+import asyncio
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import asyncpg
+import pytest
+
+from ostinato import enqueue
 from ostinato.migrations import CHECKED_OUT
 from ostinato_cli.pages import PAGES
 from tests.cli.command import environment
@@ -20,30 +26,68 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 
-def test_the_five_minutes_of_the_readme_work_word_for_word(empty_dsn: str) -> None:
+def programs(folder: Path) -> list[str]:
+    """Those that say which file they are become it; the others are given back."""
+    unnamed = []
+    for program in blocks("python"):
+        if named := re.match(r"# (\S+\.py)\n", program):
+            (folder / named[1]).parent.mkdir(exist_ok=True)
+            (folder / named[1]).write_text(program)
+        else:
+            unnamed.append(program)
+    return unnamed
+
+
+def test_the_five_minutes_of_the_readme_work_word_for_word(empty_dsn: str, tmp_path: Path) -> None:
+    (program,) = programs(tmp_path)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     script = "set -euo pipefail\n" + "\n".join(blocks("sh")).replace(EXAMPLE_DSN, f"'{empty_dsn}'")
 
-    shell = subprocess.run(["bash", "-c", script], env=environment(PATH=path), capture_output=True, text=True)
-    (program,) = blocks("python")
+    shell = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=environment(PATH=path), capture_output=True, text=True
+    )
     python = subprocess.run([sys.executable, "-c", program], env=environment(empty_dsn), capture_output=True, text=True)
     (statement,) = blocks("sql")
     called = on(empty_dsn, lambda conn: conn.fetchrow(statement))
 
-    assert (shell.returncode, shell.stderr) == (0, ""), shell.stdout
+    assert shell.returncode == 0, shell.stdout + shell.stderr
+    assert all(" INFO " in line for line in shell.stderr.splitlines()), shell.stderr
+    assert "an invoice for order 7" in shell.stderr
     assert "send_email" in shell.stdout
+    assert shell.stdout.endswith("completed 1\n")
     assert (python.returncode, python.stderr) == (0, "")
     assert python.stdout.strip().endswith("True")
     assert called["created"]
     states = on(empty_dsn, lambda conn: conn.fetch("select job_type, state from ostinato.all_jobs order by id"))
     assert [tuple(row) for row in states] == [
         ("send_email", "cancelled"),
+        ("send_invoice", "completed"),
         ("send_invoice", "pending"),
         ("pack_item", "pending"),
         ("pack_item", "pending"),
         ("pack_item", "pending"),
         ("send_invoice", "pending"),
     ]
+
+
+async def test_the_worker_inside_a_service_works_word_for_word(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without FastAPI itself, which does no more than enter the lifespan."""
+    programs(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("OSTINATO_DSN", dsn)
+    app = (tmp_path / "shop" / "app.py").read_text()
+    kept = [line for line in app.splitlines() if "import FastAPI" not in line and "= FastAPI" not in line]
+    names: dict[str, Any] = {"FastAPI": object}
+    exec("\n".join(kept), names)
+
+    async with names["lifespan"](None):
+        conn = await asyncpg.connect(dsn)
+        await enqueue(conn, "send_invoice", {"order": 8})
+        while not await conn.fetchval("select count(*) from ostinato.job_history where state = 'completed'"):
+            await asyncio.sleep(0.02)
+        await conn.close()
 
 
 def test_every_make_target_that_a_page_names_is_there() -> None:
@@ -64,7 +108,7 @@ def test_every_link_of_a_page_leads_somewhere() -> None:
 def test_every_file_that_the_architecture_names_is_there() -> None:
     table = (PROJECT / "docs" / "architecture.md").read_text().partition("## Where is what")[2]
 
-    for name in re.findall(r"`((?:core|cli|docs|migrations)/[\w/.-]+)`", table):
+    for name in re.findall(r"`((?:core|cli|docs|migrations|worker)/[\w/.-]+)`", table):
         assert (PROJECT / name).exists(), name
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from ostinato_worker.isolation import Isolator
 from tests.postgres.conftest import Server, conn, connect, dsn, empty_dsn, folder, started
+from tests.worker.process import worker
 
 __all__ = ["conn", "connect", "dsn", "empty_dsn", "folder"]
 
@@ -22,3 +23,10 @@ async def isolator() -> AsyncIterator[Isolator]:
     await isolator.start()
     yield isolator
     await isolator.close()
+
+
+@pytest.fixture
+def port(dsn: str, tmp_path: Path) -> Iterator[int]:
+    """Where a worker answers."""
+    with worker(tmp_path, dsn, "--jobs", "shop", "--health-port", "0") as process:
+        yield int(process.until(r"on port (\d+)")[1])

@@ -6,6 +6,7 @@ import logging
 import traceback
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from time import perf_counter
 from typing import Any, Final
 
 from ostinato.context import Context, Line, SyncContext
@@ -35,11 +36,24 @@ Perform = Callable[["Attempt", Any], Awaitable[Any]]
 class Attempt:
     """`task` is set once it waits for something; `late` once its verdict was given without it."""
 
-    __slots__ = ("bound", "ctx", "handler", "job", "late", "max_attempts", "returned", "task", "timeout", "timers")
+    __slots__ = (
+        "began",
+        "bound",
+        "ctx",
+        "handler",
+        "job",
+        "late",
+        "max_attempts",
+        "returned",
+        "task",
+        "timeout",
+        "timers",
+    )
 
     def __init__(self, job: Claimed, handler: Handler | None, line: Line, options: Options) -> None:
         self.job = job
         self.handler = handler
+        self.began = perf_counter()
         self.bound: Bound | None = None
         self.timeout: timedelta | None = job.timeout or (handler.timeout if handler else None) or options.timeout
         self.max_attempts = job.max_attempts or (handler.max_attempts if handler else None) or options.max_attempts

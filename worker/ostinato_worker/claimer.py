@@ -50,6 +50,7 @@ class Claimer:
         self.claimed = 0
         self.paused = False
         self.last_answer = 0.0  # when a claim last went well, by the loop's clock
+        self.last_full = 0.0  # when there was last no room, hence nothing to ask for
         self._news = asyncio.Event()
         self._told = False
         self._idle = False
@@ -67,6 +68,8 @@ class Claimer:
         self._news.set()
 
     def recorded(self, jobs: int) -> None:
+        if not self.has_room:
+            self.last_full = self._loop.time()
         self.held -= jobs
         self._pace.finished(jobs, self._loop.time())
         self._news.set()
@@ -88,6 +91,10 @@ class Claimer:
                     await self._wait_for_work()
                 else:
                     await self._news.wait()
+
+    @property
+    def has_room(self) -> bool:
+        return self._room() > 0
 
     async def drain(self) -> None:
         """Until nothing is due, and all that was is recorded."""

@@ -10,11 +10,13 @@ import contextvars
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
+from time import perf_counter
 from typing import Any, Final
 from uuid import UUID
 
 from ostinato.store import Claimed
 from ostinato_worker.attempt import LOST, TIMEOUT, Attempt, Pipeline
+from ostinato_worker.tally import Tally
 from ostinato_worker.verdict import Lost, Released, Verdict
 
 LOG: Final = logging.getLogger("ostinato.worker")
@@ -50,7 +52,14 @@ class Crew:
     """`finished` hears of every verdict, once; `freed` that there is room again."""
 
     def __init__(
-        self, pipeline: Pipeline, concurrency: int, *, stop_grace: float, finished: Finished, freed: Callable[[], None]
+        self,
+        pipeline: Pipeline,
+        concurrency: int,
+        *,
+        stop_grace: float,
+        finished: Finished,
+        freed: Callable[[], None],
+        tally: Tally,
     ) -> None:
         self.concurrency = concurrency
         self.waiting: deque[Claimed] = deque()
@@ -60,6 +69,7 @@ class Crew:
         self._stop_grace = stop_grace
         self._finished = finished
         self._freed = freed
+        self._tally = tally
         self._carriers: set[asyncio.Task[None]] = set()
         self._carrying = False
         self._still = asyncio.Event()
@@ -134,6 +144,7 @@ class Crew:
             try:
                 waits_for = context.run(work.send, None)
             except StopIteration as done:
+                self._tally.tried(job.job_type, perf_counter() - attempt.began)
                 self._finished(job, done.value)
                 if self._loop.time() > breath:
                     await asyncio.sleep(0)
@@ -180,6 +191,7 @@ class Crew:
     def _give(self, attempt: Attempt, verdict: Verdict) -> None:
         if not attempt.late:
             self.running.pop(attempt.job.id, None)
+            self._tally.tried(attempt.job.job_type, perf_counter() - attempt.began)
             self._finished(attempt.job, verdict)
             self._look_whether_still()
 

@@ -26,7 +26,7 @@ PATIENCE: Final = 0.5  # between two tries
 
 
 class Heart:
-    """`renewed` and `lost` are called in the event loop that made it."""
+    """`renewed`, `failed` and `lost` are called in the event loop that made it."""
 
     def __init__(
         self,
@@ -35,12 +35,14 @@ class Heart:
         lease: timedelta,
         *,
         renewed: Callable[[Renewal], None],
+        failed: Callable[[str], None],
         lost: Callable[[str], None],
     ) -> None:
         self._database = database
         self._worker_id = worker_id
         self._lease = lease
         self._renewed = renewed
+        self._failed = failed
         self._lost = lost
         self._loop = asyncio.get_running_loop()
         self._own_loop: asyncio.AbstractEventLoop | None = None
@@ -48,8 +50,6 @@ class Heart:
         self._stopped = False
         self._thread = threading.Thread(target=self._beat, name="ostinato-heart", daemon=True)
         self.held_until = time.monotonic() + lease.total_seconds() * MARGIN
-        self.renewals = 0
-        self.failures = 0
 
     @property
     def held(self) -> bool:
@@ -80,7 +80,7 @@ class Heart:
                         self._tell(self._lost, "the database has declared it dead")
                         return
             except Exception as error:
-                self.failures += 1
+                self._tell(self._failed, str(error))
                 LOG.warning("could not renew the lease: %s: %s", type(error).__name__, error)
                 await self._pause(PATIENCE)
         if not self._stopped:
@@ -95,7 +95,6 @@ class Heart:
                 renewal = await store.renew_worker(conn, self._worker_id, lease=self._lease)
             if renewal is None:
                 return False
-            self.renewals += 1
             self.held_until = began + self._lease.total_seconds() * MARGIN
             self._tell(self._renewed, renewal)
             await self._pause(self._lease.total_seconds() / BEATS)

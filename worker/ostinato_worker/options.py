@@ -30,6 +30,7 @@ class Options:
     stop_grace: timedelta = timedelta(seconds=10)
     pool: str | None = None
     pod: str | None = None
+    health_port: int | None = None
     info: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -43,6 +44,8 @@ class Options:
         timeout: Duration | None,
         grace: Duration,
         stop_grace: Duration,
+        pool: str | None,
+        pod: str | None,
         **others: Any,
     ) -> Self:
         names = [queues] if isinstance(queues, str) else list(dict.fromkeys(queues))
@@ -58,5 +61,7 @@ class Options:
             max_attempts=settings.max_attempts,
             poison=settings.poison,
             lease=settings.lease,
+            pool=pool or settings.pool,
+            pod=pod or settings.pod,
             **others,
         )

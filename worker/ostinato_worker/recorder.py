@@ -14,6 +14,7 @@ from uuid import UUID
 from ostinato import store
 from ostinato.database import Database
 from ostinato.store import Claimed, Outcome
+from ostinato_worker.tally import Tally
 from ostinato_worker.verdict import Committed, Completed, Failed, Lost, Released, Snoozed, Stopped, Verdict
 
 LOG: Final = logging.getLogger("ostinato.worker")
@@ -24,9 +25,10 @@ NOW: Final = store.moves.NOW
 class Recorder:
     """`recorded` hears how many claims are settled: only then is their room free."""
 
-    def __init__(self, database: Database, recorded: Callable[[int], None]) -> None:
+    def __init__(self, database: Database, recorded: Callable[[int], None], tally: Tally) -> None:
         self._database = database
         self._recorded = recorded
+        self._tally = tally
         self._completed: deque[tuple[Claimed, Any]] = deque()
         self._others: deque[tuple[Claimed, Verdict]] = deque()
         self._news = asyncio.Event()
@@ -67,13 +69,16 @@ class Recorder:
     async def _complete(self) -> None:
         batch = [self._completed[place] for place in range(min(BATCH, len(self._completed)))]
         self._news.set()  # should this fail, whoever begins again finds something to do
+        jobs = [job for job, _ in batch]
         outputs = [output for _, output in batch] if any(output is not None for _, output in batch) else []
-        lost = await store.complete(self._conn, [job for job, _ in batch], outputs)
+        lost = await store.complete(self._conn, jobs, outputs)
         for _ in batch:
             self._completed.popleft()
         for job, _ in batch if lost else ():
             if job.id in lost:
                 _say_lost(job, "its completion")
+                self._tally.ended(job, "lost")
+        self._tally.completed([job for job in jobs if job.id not in lost] if lost else jobs)
         self._count("completed", len(batch) - len(lost))
         self._count("lost", len(lost))
         self._recorded(len(batch))
@@ -83,13 +88,17 @@ class Recorder:
         if released := [job for job, verdict in self._others if isinstance(verdict, Released)]:
             await store.release(self._conn, released)
             self._count("released", len(released))
+            for job in released:
+                self._tally.ended(job, "released")
             self._others = deque(each for each in self._others if not isinstance(each[1], Released))
             self._recorded(len(released))
         while self._others:
             job, verdict = self._others[0]
             name, outcome = await self._record(job, verdict)
             self._others.popleft()
-            self._count("cancelled" if outcome is Outcome.CANCELLED else name, 1)
+            name = "cancelled" if outcome is Outcome.CANCELLED else name
+            self._count(name, 1)
+            self._tally.ended(job, name, verdict.code if isinstance(verdict, Failed) else "")
             self._recorded(1)
 
     async def _record(self, job: Claimed, verdict: Verdict) -> tuple[str, Outcome]:

@@ -2,7 +2,8 @@
 
 import importlib
 import pkgutil
-from collections.abc import Iterable, Iterator
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from importlib.metadata import entry_points
 from types import ModuleType
@@ -10,16 +11,20 @@ from typing import Final
 
 from ostinato.errors import InvalidArgument
 from ostinato.handler import Handler
+from ostinato.postgres import PostgresPool
 from ostinato.store import JobType, Limit
 
 ENTRY_POINTS: Final = "ostinato.jobs"
 
-Jobs = str | Handler | Iterable["str | Handler"] | None
+Maker = Callable[[PostgresPool], Iterable[Handler]]  # of handlers that work in the worker's own database
+Source = str | Handler | Maker
+Jobs = Source | Iterable[Source] | None
 
 
 class Registry:
-    def __init__(self, handlers: Iterable[Handler]) -> None:
+    def __init__(self, handlers: Iterable[Handler], makers: Iterable[Maker] = ()) -> None:
         self._handlers: dict[tuple[str, int], Handler] = {}
+        self._makers = tuple(makers)
         for handler in handlers:
             self._add(handler)
         self.served: Final = [handler.served for handler in self]
@@ -27,10 +32,16 @@ class Registry:
     @classmethod
     def load(cls, jobs: Jobs) -> "Registry":
         """From modules and handlers; None is what the installed packages offer as entry points."""
-        registry = cls(_found(jobs))
-        if not registry.served:
+        found = list(_found(jobs))
+        handlers = [each for each in found if isinstance(each, Handler)]
+        registry = cls(handlers, [each for each in found if not isinstance(each, Handler)])
+        if not found:
             raise InvalidArgument("jobs", jobs, "it must name a module that holds a handler, made by @job")
         return registry
+
+    def opened(self, pool: PostgresPool) -> "Registry":
+        """With those that need a database, once there is one."""
+        return Registry([*self, *(handler for make in self._makers for handler in make(pool))])
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._handlers.values())
@@ -80,14 +91,18 @@ def _limit(handler: Handler) -> Limit | None:
     )
 
 
-def _found(jobs: Jobs) -> Iterator[Handler]:
-    if jobs is None:
-        jobs = [entry.value for entry in entry_points(group=ENTRY_POINTS)]
-    for each in [jobs] if isinstance(jobs, str | Handler) else jobs:
-        if isinstance(each, Handler):
-            yield each
-        else:
+def installed() -> list[str]:
+    """The modules that installed packages offer."""
+    return [entry.value for entry in entry_points(group=ENTRY_POINTS)]
+
+
+def _found(jobs: Jobs) -> Iterator[Handler | Maker]:
+    sources = installed() if jobs is None else jobs
+    for each in [sources] if isinstance(sources, str) or callable(sources) else sources:
+        if isinstance(each, str):
             yield from _in_module(each)
+        else:
+            yield each
 
 
 def _in_module(name: str) -> Iterator[Handler]:
@@ -105,6 +120,15 @@ def _import(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise
+            raise InvalidArgument("jobs", name, _broken(error)) from error
         rule = f"there is no module {error.name!r}: name it as Python imports it, from the folder that holds it"
         raise InvalidArgument("jobs", name, rule) from None
+    except Exception as error:  # whatever a module of theirs may raise
+        raise InvalidArgument("jobs", name, _broken(error)) from error
+
+
+def _broken(error: Exception) -> str:
+    """Where: the frames of the import machinery are of no use to anybody."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = "" if isinstance(error, SyntaxError) else f" ({last.filename}, line {last.lineno})"
+    return f"it cannot be imported: {type(error).__name__}: {error}{where}"

@@ -11,7 +11,7 @@ SHORTEST, LONGEST = 0.1, 5.0
 CHANCE: Final = Random()
 
 
-async def supervise(name: str, work: Callable[[], Awaitable[None]]) -> None:
+async def supervise(name: str, work: Callable[[], Awaitable[None]], failed: Callable[[str], None]) -> None:
     """Do it again after a failure, later each time; returns when `work` does. What worked for long is forgiven."""
     wait = SHORTEST
     while True:
@@ -21,6 +21,7 @@ async def supervise(name: str, work: Callable[[], Awaitable[None]]) -> None:
         except Exception as error:
             if asyncio.get_running_loop().time() - began > LONGEST:
                 wait = SHORTEST
+            failed(name)
             LOG.warning("%s failed and goes on in %.1f s: %s: %s", name, wait, type(error).__name__, error)
             LOG.debug("%s", name, exc_info=error)
         await asyncio.sleep(wait * CHANCE.uniform(0.8, 1.2))

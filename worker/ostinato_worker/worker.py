@@ -18,22 +18,27 @@ from uuid import UUID
 import ostinato
 from ostinato import store
 from ostinato.database import Database
+from ostinato.dsn import Dsn
 from ostinato.durations import Duration
 from ostinato.postgres import DATABASE_ERRORS, PostgresPool
 from ostinato.settings import Settings
-from ostinato.store import Lanes, NewWorker, Renewal
+from ostinato.store import Claimed, Lanes, NewWorker, Renewal
 from ostinato_worker.attempt import CANCELLED, LOST, SHUTDOWN, Pipeline
 from ostinato_worker.claimer import Claimer
+from ostinato_worker.condition import Condition
 from ostinato_worker.crew import Crew
+from ostinato_worker.health import Health
 from ostinato_worker.heart import Heart
 from ostinato_worker.isolation import Isolator
 from ostinato_worker.line import WorkerLine
 from ostinato_worker.listener import Listener
+from ostinato_worker.metrics import Metrics
 from ostinato_worker.options import Options
 from ostinato_worker.pace import Pace
 from ostinato_worker.recorder import Recorder
 from ostinato_worker.registry import Jobs, Registry
 from ostinato_worker.supervised import supervise
+from ostinato_worker.tally import Tally
 from ostinato_worker.transactions import Transactions
 
 LOG: Final = logging.getLogger("ostinato.worker")
@@ -49,7 +54,7 @@ class Worker:
 
     def __init__(
         self,
-        database: "str | PostgresPool",
+        database: "str | Dsn | PostgresPool",
         jobs: Jobs = None,
         *,
         queues: Sequence[str] = ("default",),
@@ -61,11 +66,13 @@ class Worker:
         stop_grace: Duration = "10s",
         pool: str | None = None,
         pod: str | None = None,
+        health_port: int | None = None,
         settings: Settings | None = None,
     ) -> None:
         self._where = database
         self._settings = settings or Settings.from_env()
-        self._registry = Registry.load(jobs)
+        self._jobs = Registry.load(jobs)
+        self._tally = Tally()
         self._state = state
         self._options = Options.read(
             self._settings,
@@ -77,6 +84,7 @@ class Worker:
             stop_grace=stop_grace,
             pool=pool,
             pod=pod,
+            health_port=health_port,
         )
         self._stopping: asyncio.Event | None = None
         self._stack: AsyncExitStack | None = None
@@ -115,14 +123,26 @@ class Worker:
         self._stopped.set()
 
     async def drain(self) -> dict[str, int]:
-        """Run what is due until nothing is left, and say what became of how many jobs."""
-        self._drains = True
+        """Run what is due until nothing is left, or `stop()`; say what became of how many jobs."""
+        self._drains, self._stopping = True, asyncio.Event()
         try:
             async with self:
-                await self._claimer.drain()
-                return dict(self._recorder.counts)
+                await self._until_drained()
+            return dict(self._recorder.counts)
         finally:
             self._drains = False
+
+    async def _until_drained(self) -> None:
+        draining = asyncio.create_task(self._claimer.drain())
+        stopping = asyncio.create_task(self._stopped.wait())
+        try:
+            await asyncio.wait((draining, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if draining.done():
+                draining.result()
+        finally:
+            draining.cancel()
+            stopping.cancel()
+            await asyncio.gather(draining, stopping, return_exceptions=True)
 
     @property
     def _stopped(self) -> asyncio.Event:
@@ -133,27 +153,32 @@ class Worker:
     async def _start(self, stack: AsyncExitStack) -> None:
         options = self._options
         self._stopping = self._stopping or asyncio.Event()
+        if options.health_port is not None:
+            # The first to begin and the last to end: probes want an answer also while the application starts.
+            health = Health(lambda: self.condition, Metrics(self._tally, lambda: self.condition))
+            await stack.enter_async_context(health.served(options.health_port))
         state = await stack.enter_async_context(self._state()) if self._state else None
         largest = min(MOST_CONNECTIONS, options.concurrency + SPARE_CONNECTIONS)
         self._database = await stack.enter_async_context(Database.open(self._where, self._settings, largest=largest))
+        self._registry = self._jobs.opened(self._database.pool)
+        self._tally.know(handler.name for handler in self._registry)
         self._line = WorkerLine(self._database, options.namespace, state, self._lost_one)
         isolator = await stack.enter_async_context(self._isolating())
         transactions = Transactions(self._database, largest - SPARE_CONNECTIONS)
         stack.push_async_callback(transactions.close)
         pipeline = Pipeline(self._registry, self._line, transactions, isolator, options)
         pace = Pace(options.concurrency)
-        self._recorder = Recorder(self._database, self._recorded)
+        self._recorder = Recorder(self._database, self._recorded, self._tally)
         self._crew = Crew(
             pipeline,
             options.concurrency,
             stop_grace=options.stop_grace.total_seconds(),
             finished=self._recorder.put,
             freed=self._freed,
+            tally=self._tally,
         )
         lanes = Lanes(options.namespace, options.queues)
-        self._claimer = Claimer(
-            self._database, pace, lanes, self._registry.served, take=self._crew.take, known=self._known
-        )
+        self._claimer = Claimer(self._database, pace, lanes, self._registry.served, take=self._take, known=self._known)
         self._pace = pace
         await stack.enter_async_context(self._loops())
         await self._register()
@@ -186,7 +211,10 @@ class Worker:
         )
         if self._database.can_listen:
             loops["listening"] = listener.run
-        tasks = [asyncio.create_task(supervise(name, work), name=f"ostinato {name}") for name, work in loops.items()]
+        tasks = [
+            asyncio.create_task(supervise(name, work, self._tally.failed), name=f"ostinato {name}")
+            for name, work in loops.items()
+        ]
         try:
             yield
         finally:
@@ -209,15 +237,29 @@ class Worker:
             info=info | {"ostinato": ostinato.__version__},
         )
         await store.make_partitions(pool)
+        self._tally.clock(await store.clock(pool))
         self.id = worker_id = await store.register_worker(pool, new, lease=options.lease)
         self._claimer.lanes.limited = [each.name for each in job_types if each.limit]
         self._heart = Heart(
-            self._database, worker_id, options.lease, renewed=self._renewed, lost=lambda why: self._lost(worker_id, why)
+            self._database,
+            worker_id,
+            options.lease,
+            renewed=self._renewed,
+            failed=self._not_renewed,
+            lost=lambda why: self._lost(worker_id, why),
         )
         self._heart.start()
         LOG.info("worker %s serves %s of %s", worker_id, ", ".join(self._registry.served), ", ".join(options.queues))
 
+    def _take(self, jobs: list[Claimed]) -> None:
+        self._tally.claimed(jobs)
+        self._crew.take(jobs)
+
+    def _not_renewed(self, _: str) -> None:
+        self._tally.late_renewals += 1
+
     def _renewed(self, renewal: Renewal) -> None:
+        self._tally.renewals += 1
         lanes = self._claimer.lanes
         if set(lanes.limited) != set(renewal.limited):
             lanes.limited = renewal.limited
@@ -234,11 +276,12 @@ class Worker:
     def _lost(self, worker_id: UUID, why: str) -> None:
         if worker_id != self.id:
             return
+        self._tally.leases_lost += 1
         LOG.error("worker %s lost the lease: %s; it stops what it runs, and begins anew", worker_id, why)
         self._claimer.registered(None)
         self._crew.stop_all(LOST)
         if not self._stopped.is_set():
-            self._again = asyncio.create_task(supervise("registering", self._register))
+            self._again = asyncio.create_task(supervise("registering", self._register, self._tally.failed))
 
     def _lost_one(self, job_id: UUID) -> None:
         self._crew.stop(job_id, LOST)
@@ -255,6 +298,25 @@ class Worker:
     def _look_at_all(self) -> None:
         self._claimer.lanes.forget()
         self._claimer.look()
+
+    @property
+    def condition(self) -> Condition:
+        """How it is at this moment; `condition.unready` is None, or why it cannot claim."""
+        stopping = self._stopping is None or self._stopping.is_set()
+        if self.id is None:
+            return Condition(stopping=stopping, slots=self._options.concurrency)
+        claimer, now = self._claimer, asyncio.get_running_loop().time()
+        return Condition(
+            registered=claimer.worker_id is not None,
+            stopping=stopping,
+            draining=claimer.paused,
+            holds_lease=self._heart.held,
+            has_room=claimer.has_room and not self._drains,
+            silent=now - max(claimer.last_answer, claimer.last_full) if claimer.last_answer else None,
+            slots=self._options.concurrency,
+            busy=self._crew.busy,
+            ahead=len(self._crew.waiting),
+        )
 
     async def _give_back(self) -> None:
         """What was claimed ahead and does not get its turn soon is for other workers."""
