@@ -49,7 +49,7 @@ def test_what_holds_no_handler_is_an_error_that_says_so(jobs: str | list[str], r
 
 
 def test_a_module_that_misses_another_one_says_which() -> None:
-    with pytest.raises(InvalidArgument, match="it cannot be imported: .* named .no_such_dependency"):
+    with pytest.raises(InvalidArgument, match=r"it cannot be imported: .* named .no_such_dependency"):
         Registry.load("tests.worker.lacking")
 
 
