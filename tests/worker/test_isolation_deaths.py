@@ -114,13 +114,14 @@ async def test_nothing_outlives_a_worker_that_is_killed() -> None:
 
 async def test_no_attempt_outlives_a_worker_that_is_killed_together_with_its_server() -> None:
     async with worker() as (process, pids):
-        attempt, _, server = pids
+        attempt, grandchild, server = pids
         watch = Watch(attempt)
 
         os.kill(process.pid, signal.SIGSTOP)  # It must not see its server die.
         os.kill(server, signal.SIGKILL)
 
         await watch.ended()
+        os.kill(grandchild, signal.SIGKILL)  # What the handler itself started, nobody was left to end.
 
 
 @asynccontextmanager
