@@ -144,6 +144,12 @@ class Context:
         facts = {"job_id": str(self.job_id), "job_type": self.job_type, "attempt": self.attempt}
         return logging.LoggerAdapter(LOG, facts | ({"trace_id": trace} if (trace := self.trace_id) else {}))
 
+    def in_thread(self) -> "SyncContext":
+        """The same attempt, for a synchronous function beside it."""
+        twin = SyncContext(self._job, self._line, self.max_attempts)
+        twin.cancelled = self.cancelled
+        return twin
+
     async def progress(self, value: Any) -> None:
         """Tell how far it is: any JSON, seen at once, and by the next attempt as `last_progress`."""
         await self._line.progress(self._job, value)

@@ -31,6 +31,18 @@ class Database:
         async with open_pool(dsn, smallest=2, largest=largest) as pool:
             yield cls(pool, dsn, listen_dsn)
 
+    @asynccontextmanager
+    async def lend(self) -> AsyncIterator[Any]:
+        """A connection of the pool for one loop. If anything goes wrong on it, nobody asks it for anything again."""
+        conn = await self.pool.acquire()
+        try:
+            yield conn
+        except BaseException:
+            conn.terminate()
+            raise
+        finally:
+            await self.pool.release(conn)
+
     @property
     def can_listen(self) -> bool:
         """Behind PgBouncer in transaction mode nobody hears a notification."""

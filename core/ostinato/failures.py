@@ -13,6 +13,7 @@ from typing import Final
 
 from ostinato.durations import Duration, parse_duration
 from ostinato.errors import InvalidArgument
+from ostinato.newjob import FIRST, LAST
 
 LONGEST_WAIT: Final = timedelta(days=366)
 
@@ -66,6 +67,8 @@ class Snooze(Exception):
         super().__init__(f"until {until}" if isinstance(until, datetime) else f"for {until}")
         if isinstance(until, datetime) and until.tzinfo is None:
             raise InvalidArgument("until", until, "it must have a time zone, such as datetime.now(UTC)")
+        if isinstance(until, datetime) and not FIRST <= until < LAST:
+            raise InvalidArgument("until", until, "it must be from 1970 to 9998")
         self.until = until if isinstance(until, datetime) else None
         self.delay = None if isinstance(until, datetime) else parse_duration("until", until)
 

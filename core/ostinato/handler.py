@@ -176,7 +176,10 @@ def job(
         )
 
     def decorate(target: Callable[..., Any]) -> Handler:
-        return Handler(target=target, **options, **_signature(name, target))
+        signature = _signature(name, target)
+        if transaction and not signature["is_async"]:
+            raise InvalidArgument("transaction", transaction, "only an asynchronous handler can use ctx.tx")
+        return Handler(target=target, **options, **signature)
 
     return decorate
 

@@ -6,6 +6,7 @@ PgBouncer keeps together, also outside of a transaction; it costs a second Parse
 PgBouncer is known by the DSN (`?pgbouncer=true`), by the setting, or by its refusal of a parameter that we send.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -18,6 +19,7 @@ from ostinato.dsn import RULE, Dsn
 from ostinato.errors import InvalidArgument, NotMigrated, Unreachable
 
 SECONDS: Final = 10.0
+CLOSE_SECONDS: Final = 5.0
 NAME: Final = "ostinato"
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 # What the statements are written for, whatever is the default of the database.
@@ -56,6 +58,8 @@ IN_USE: Final[dict[tuple[type[BaseException], ...], str]] = {
     ): "the connection was lost: check whether the server is up, then do it again",
 }
 DATABASE_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+# What is wrong with the values, and would be wrong again.
+UNWRITABLE: Final = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, ValueError, TypeError, OverflowError)
 Forbidden: TypeAlias = asyncpg.InsufficientPrivilegeError
 MISSING: Final = (
     asyncpg.UndefinedTableError,
@@ -82,8 +86,11 @@ async def open_pool(dsn: Dsn, *, smallest: int = 1, largest: int = 10) -> AsyncI
     first, dsn = await _reach(dsn)
     await _close(first)
     with _explained(dsn):
-        async with asyncpg.create_pool(dsn.text, min_size=smallest, max_size=largest, **_options(dsn, STEADY)) as pool:
+        pool = await asyncpg.create_pool(dsn.text, min_size=smallest, max_size=largest, **_options(dsn, STEADY))
+        try:
             yield pool
+        finally:
+            await _close_pool(pool)
 
 
 async def settle(dsn: Dsn) -> Dsn:
@@ -136,6 +143,18 @@ def _reason(error: BaseException) -> str:
 
 def _advice(error: BaseException, advices: dict[tuple[type[BaseException], ...], str]) -> str:
     return next(advice for kinds, advice in advices.items() if isinstance(error, kinds))
+
+
+async def _close_pool(pool: PostgresPool) -> None:
+    """Whoever does not give a connection back, or a server that does not answer, holds up nobody for long."""
+    try:
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await pool.close()
+    except DATABASE_ERRORS:
+        pool.terminate()
+    except asyncio.CancelledError:
+        pool.terminate()
+        raise
 
 
 async def _close(conn: PostgresConnection) -> None:

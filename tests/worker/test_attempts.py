@@ -5,7 +5,6 @@ import threading
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 import pydantic
 import pytest
@@ -27,7 +26,6 @@ from ostinato.lifecycle import State
 from ostinato.settings import Settings
 from ostinato.store import Cancellation, Job
 from ostinato_worker import Worker
-from ostinato_worker.attempt import Attempt
 
 SETTINGS = Settings(max_attempts=2)
 
@@ -362,10 +360,6 @@ async def test_a_job_may_say_otherwise_than_its_type(dsn: str, conn: Any) -> Non
     done = await ran(dsn, conn, work, max_attempts=1, timeout="30ms")
 
     assert (done.state, done.attempt, done.error_code) == (State.DEAD_LETTERED, 1, "TIMEOUT")
-
-
-def running(worker: Worker, job_id: UUID) -> Attempt | None:
-    return worker._crew.running.get(job_id)
 
 
 async def until(true: Any) -> None:

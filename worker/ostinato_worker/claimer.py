@@ -35,12 +35,17 @@ class Claimer:
         *,
         take: Callable[[list[Claimed]], None],
         known: Callable[[], set[UUID]],
+        stuck: Callable[[], int],
+        patience: float,
     ) -> None:
         self._database = database
         self._pace = pace
         self._types = types
         self._take = take
         self._known = known
+        self._stuck = stuck  # slots that attempts do not give back
+        self._patience = patience  # a cut network is silent: then the next connection has to do
+        self._claiming = asyncio.Lock()
         self._conn: Any = None
         self._unsure = False  # whether a claim was begun and not heard of
         self._somebody = asyncio.Event()
@@ -76,7 +81,7 @@ class Claimer:
 
     async def run(self) -> None:
         """For ever, on a connection of its own: a pool's would be reset after each statement."""
-        async with self._database.pool.acquire() as conn:
+        async with self._database.lend() as conn:
             self._conn = conn
             while True:
                 await self._somebody.wait()
@@ -98,48 +103,61 @@ class Claimer:
 
     async def drain(self) -> None:
         """Until nothing is due, and all that was is recorded."""
-        async with self._database.pool.acquire() as conn:
+        async with self._database.lend() as conn:
             self._conn = conn
-            await self._somebody.wait()
             while True:
+                await self._somebody.wait()
+                if self._unsure:
+                    await self._give_back_unheard()
                 self._news.clear()
                 self.lanes.forget()
                 room = self._room()
                 if room and await self._claim(room):
                     continue
-                if not self.held:
+                if room and not self.held and self.worker_id is not None:
                     return
                 await self._news.wait()
+
+    async def settled(self) -> None:
+        """Until no claim is under way."""
+        async with self._claiming:
+            pass
 
     def _room(self) -> int:
         """Not for every single job that ends: where they are short, for half a window at a time."""
         if self.paused or self.worker_id is None:
             return 0
         window = self._pace.window
-        room = window - self.held
+        room = window - self._stuck() - self.held
         ahead = window - self._pace.concurrency
         if room <= 0 or (ahead and room < min(ahead // 2, BATCH) and self.held > self._pace.concurrency):
             return 0
         return min(room, BATCH)
 
     async def _claim(self, room: int) -> int:
-        if self.worker_id is None:
-            return 0  # the lease was lost meanwhile
-        hurry, self._told = self._told, False
-        self._unsure = True
-        jobs = await store.claim(self._conn, self.worker_id, self.lanes, types=self._types, limit=room, hurry=hurry)
-        self._unsure = False
-        self.last_answer = self._loop.time()
-        if jobs:
-            if not self.held:
-                self._pace.began(self._loop.time())
-            self.held += len(jobs)
-            self.claimed += len(jobs)
-            self._take(jobs)
+        async with self._claiming:
+            jobs = await self._claim_as(self.worker_id, room) if self.worker_id else []
+            if jobs:
+                if not self.held:
+                    self._pace.began(self._loop.time())
+                self.held += len(jobs)
+                self.claimed += len(jobs)
+                self._take(jobs)
         # Not with every burst: each change writes, and a notification too many costs less.
         if len(jobs) == room and self._idle and self._loop.time() - self._waited_at > BUSY_SECONDS:
             await self._say_idle(False)
         return len(jobs)
+
+    async def _claim_as(self, worker_id: UUID, room: int) -> list[Claimed]:
+        hurry, self._told = self._told, False
+        self._unsure = True
+        async with asyncio.timeout(self._patience):
+            jobs = await store.claim(self._conn, worker_id, self.lanes, types=self._types, limit=room, hurry=hurry)
+        self._unsure = False
+        self.last_answer = self._loop.time()
+        if worker_id != self.worker_id:
+            return []  # the lease was lost meanwhile: what it claimed is taken back from it
+        return jobs
 
     async def _wait_for_work(self) -> None:
         if not self._idle:
@@ -161,14 +179,16 @@ class Claimer:
         lines = self.lanes.lines()
         if not lines:
             return None
-        at, now = await store.next_run_at(self._conn, self.lanes.namespace, lines)
+        async with asyncio.timeout(self._patience):
+            at, now = await store.next_run_at(self._conn, self.lanes.namespace, lines)
         return None if at is None else max(0.01, (at - now).total_seconds())
 
     async def _say_idle(self, idle: bool) -> None:
         if self.worker_id is None:
             return  # the lease was lost meanwhile
+        async with asyncio.timeout(self._patience):
+            await store.mark_idle(self._conn, self.worker_id, idle=idle)
         self._idle = idle
-        await store.mark_idle(self._conn, self.worker_id, idle=idle)
 
     def registered(self, worker_id: UUID | None) -> None:
         """None: it holds nothing any more, and claims nothing until it is somebody again."""
@@ -181,7 +201,8 @@ class Claimer:
         """A claim whose answer never came may have been made: then nobody would run those jobs as long as we live."""
         if self.worker_id is None:
             return
-        held = await store.find_claims(self._conn, self.worker_id)
+        async with asyncio.timeout(self._patience):
+            held = await store.find_claims(self._conn, self.worker_id)
         known = self._known()
         if unheard := [claim for claim in held if claim.id not in known]:
             LOG.warning("gives back %d jobs whose claim it did not hear of", len(unheard))

@@ -15,7 +15,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from ostinato.store import Claimed
-from ostinato_worker.attempt import LOST, TIMEOUT, Attempt, Pipeline
+from ostinato_worker.attempt import LOST, TIMEOUT, Attempt
+from ostinato_worker.judge import judge
+from ostinato_worker.pipeline import Pipeline
 from ostinato_worker.tally import Tally
 from ostinato_worker.verdict import Lost, Released, Verdict
 
@@ -63,7 +65,8 @@ class Crew:
     ) -> None:
         self.concurrency = concurrency
         self.waiting: deque[Claimed] = deque()
-        self.running: dict[UUID, Attempt] = {}
+        # By lease: a job may come back to us while its last attempt, of an older lease, does not end.
+        self.running: dict[int, Attempt] = {}
         self.busy = 0  # slots in use, also by attempts whose verdict is given but that do not end
         self._pipeline = pipeline
         self._stop_grace = stop_grace
@@ -83,7 +86,12 @@ class Crew:
 
     @property
     def jobs(self) -> set[UUID]:
-        return {job.id for job in self.waiting} | set(self.running)
+        return {job.id for job in self.waiting} | {attempt.job.id for attempt in self.running.values()}
+
+    @property
+    def stuck(self) -> int:
+        """Slots of attempts whose verdict is given, but that do not end."""
+        return self.busy - len(self.running)
 
     def give_back(self) -> None:
         """What has not begun."""
@@ -95,14 +103,17 @@ class Crew:
 
     def stop(self, job_id: UUID, reason: str) -> None:
         """Ask one to end; one that has not begun ends at once."""
-        if attempt := self.running.get(job_id):
+        for attempt in [each for each in self.running.values() if each.job.id == job_id]:
             self._stop(attempt, reason)
-            return
-        for job in self.waiting:
-            if job.id == job_id:
-                self.waiting.remove(job)
-                self._finished(job, Lost() if reason == LOST else Released())
-                return
+        for job in [each for each in self.waiting if each.id == job_id]:
+            self.waiting.remove(job)
+            self._finished(job, Released())
+        self._look_whether_still()
+
+    def lose(self, lease: int) -> None:
+        """This claim is not ours any more."""
+        if attempt := self.running.get(lease):
+            self._stop(attempt, LOST)
 
     def stop_all(self, reason: str) -> None:
         self._drop(Lost() if reason == LOST else Released())
@@ -114,6 +125,12 @@ class Crew:
         self.stop_all(reason)
         for attempt in list(self.running.values()):
             self._call_later(attempt, 0.1, self._give_up, reason)
+
+    def abandon(self) -> None:
+        """Nobody waits for them any more: the worker is being torn down."""
+        self.waiting.clear()
+        for carrier in self._carriers:
+            carrier.cancel()
 
     def _drop(self, verdict: Verdict) -> None:
         while self.waiting:
@@ -136,29 +153,32 @@ class Crew:
 
     async def _carry(self) -> None:
         breath = self._loop.time() + BREATH
+        me = asyncio.current_task()
+        assert me is not None
         while self.waiting and self.busy < self.concurrency:
-            job = self.waiting.popleft()
-            attempt = self._pipeline.resolve(job)
-            work = self._pipeline.run(attempt)
-            context = contextvars.copy_context()
+            attempt = self._pipeline.resolve(self.waiting.popleft())
+            work, context = self._pipeline.run(attempt), contextvars.copy_context()
             try:
                 waits_for = context.run(work.send, None)
             except StopIteration as done:
-                self._tally.tried(job.job_type, perf_counter() - attempt.began)
-                self._finished(job, done.value)
+                self._tally.tried(attempt.job.job_type, perf_counter() - attempt.began)
+                self._finished(attempt.job, done.value)
+                if me.cancelling():
+                    break  # a handler that cancelled its own task must not hit the next one
                 if self._loop.time() > breath:
                     await asyncio.sleep(0)
                     breath = self._loop.time() + BREATH
                 continue
-            await self._stay_with(attempt, Rest(work, context, waits_for))
+            await self._stay_with(attempt, Rest(work, context, waits_for), me)
             return
         self._carrying = False
+        self._carry_on()
         self._look_whether_still()
 
-    async def _stay_with(self, attempt: Attempt, rest: Rest) -> None:
+    async def _stay_with(self, attempt: Attempt, rest: Rest, me: "asyncio.Task[Any]") -> None:
         self._carrying = False
-        attempt.task = asyncio.current_task()
-        self.running[attempt.job.id] = attempt
+        attempt.task = me
+        self.running[attempt.job.lease] = attempt
         self.busy += 1
         if attempt.timeout is not None:
             self._call_later(attempt, attempt.timeout.total_seconds(), self._stop, TIMEOUT)
@@ -174,23 +194,23 @@ class Crew:
             self._freed()
 
     def _stop(self, attempt: Attempt, reason: str) -> None:
-        if attempt.ctx.cancelled.is_set() or attempt.returned:
+        if not attempt.stoppable:
             return
         attempt.stop(reason)
         self._call_later(attempt, self._stop_grace, self._give_up, reason)
 
     def _give_up(self, attempt: Attempt, reason: str) -> None:
         """It was told to stop and does not: its verdict is given without it, though it keeps its slot."""
-        if attempt.job.id not in self.running or attempt.returned:
+        if attempt.late or attempt.returned or attempt.job.lease not in self.running:
             return
         name, lasted = attempt.job.job_type, self._stop_grace
         LOG.error("job %s (%s) did not stop within %g s (%s): it keeps a slot", attempt.job.id, name, lasted, reason)
-        self._give(attempt, self._pipeline.verdict_of(attempt, asyncio.CancelledError()))
+        self._give(attempt, attempt.verdict or judge(attempt, asyncio.CancelledError()))
         attempt.late = True
 
     def _give(self, attempt: Attempt, verdict: Verdict) -> None:
         if not attempt.late:
-            self.running.pop(attempt.job.id, None)
+            self.running.pop(attempt.job.lease, None)
             self._tally.tried(attempt.job.job_type, perf_counter() - attempt.began)
             self._finished(attempt.job, verdict)
             self._look_whether_still()

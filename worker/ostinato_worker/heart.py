@@ -58,10 +58,15 @@ class Heart:
     def start(self) -> None:
         self._thread.start()
 
-    async def stop(self) -> None:
+    def halt(self) -> None:
+        """Renew nothing more. From any thread, at any time."""
         self._stopped = True
-        if self._own_loop and not self._own_loop.is_closed():
-            self._own_loop.call_soon_threadsafe(self._ended.set)
+        with contextlib.suppress(RuntimeError):  # its loop has just been closed
+            if self._own_loop:
+                self._own_loop.call_soon_threadsafe(self._ended.set)
+
+    async def stop(self) -> None:
+        self.halt()
         await asyncio.to_thread(self._thread.join, self._lease.total_seconds())
 
     def _beat(self) -> None:
@@ -72,19 +77,32 @@ class Heart:
             LOG.debug("the event loop is gone", exc_info=True)
 
     async def _live(self) -> None:
+        """Whatever a renewal waits for, a connection or its closing too: the end of the lease is told in time."""
         self._own_loop = asyncio.get_running_loop()
-        while not self._stopped and self.held:
+        tasks = [asyncio.create_task(self._renew()), asyncio.create_task(self._watch())]
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if not self._stopped:
+            self._tell(self._lost, next(iter(done)).result())
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+    async def _watch(self) -> str:
+        while not self._stopped and (left := self.held_until - time.monotonic()) > 0:
+            await self._pause(left)
+        return "it could not be renewed in time"
+
+    async def _renew(self) -> str:
+        while not self._stopped:
             try:
                 async with self._database.connect() as conn:
                     if not await self._renew_on(conn):
-                        self._tell(self._lost, "the database has declared it dead")
-                        return
+                        return "the database has declared it dead"
             except Exception as error:
                 self._tell(self._failed, str(error))
                 LOG.warning("could not renew the lease: %s: %s", type(error).__name__, error)
                 await self._pause(PATIENCE)
-        if not self._stopped:
-            self._tell(self._lost, "it could not be renewed in time")
+        return ""
 
     async def _renew_on(self, conn: store.Connection) -> bool:
         """Until told to stop, or False if the worker holds nothing any more."""

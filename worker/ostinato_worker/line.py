@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
-from uuid import UUID
 
 from ostinato import Enqueued, enqueue, store
 from ostinato.database import Database
@@ -14,7 +13,7 @@ LOG: Final = logging.getLogger("ostinato.job")
 
 
 class WorkerLine:
-    def __init__(self, database: Database, namespace: str, state: Any, lost: Callable[[UUID], None]) -> None:
+    def __init__(self, database: Database, namespace: str, state: Any, lost: Callable[[int], None]) -> None:
         self.namespace = namespace
         self.state = state
         self._database = database
@@ -23,7 +22,7 @@ class WorkerLine:
 
     async def progress(self, job: Claimed, value: Any) -> None:
         if not await store.progress(self._database.pool, job.held, value):
-            self._lost(job.id)
+            self._lost(job.lease)
 
     async def emit(self, job: Claimed, event: Any) -> None:
         await store.emit(self._database.pool, job.held, attempt=job.attempt, event=event)
@@ -32,4 +31,13 @@ class WorkerLine:
         return await enqueue(self._database.pool if tx is None else tx, job_type, payload, **options)
 
     def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+        if self._in_the_loop():
+            work.close()
+            raise RuntimeError("this waits for the worker's event loop, in which it runs itself: await it instead")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _in_the_loop(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False

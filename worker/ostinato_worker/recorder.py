@@ -13,6 +13,8 @@ from uuid import UUID
 
 from ostinato import store
 from ostinato.database import Database
+from ostinato.failures import Code
+from ostinato.postgres import UNWRITABLE
 from ostinato.store import Claimed, Outcome
 from ostinato_worker.tally import Tally
 from ostinato_worker.verdict import Committed, Completed, Failed, Lost, Released, Snoozed, Stopped, Verdict
@@ -25,8 +27,9 @@ NOW: Final = store.moves.NOW
 class Recorder:
     """`recorded` hears how many claims are settled: only then is their room free."""
 
-    def __init__(self, database: Database, recorded: Callable[[int], None], tally: Tally) -> None:
+    def __init__(self, database: Database, recorded: Callable[[int], None], tally: Tally, patience: float) -> None:
         self._database = database
+        self._patience = patience  # a cut network is silent: then the next connection has to do
         self._recorded = recorded
         self._tally = tally
         self._completed: deque[tuple[Claimed, Any]] = deque()
@@ -51,16 +54,14 @@ class Recorder:
 
     async def run(self) -> None:
         """For ever, on a connection of its own; what failed to be written is still there for the next call."""
-        async with self._database.pool.acquire() as conn:
+        async with self._database.lend() as conn:
             self._conn = conn
             while True:
                 await self._news.wait()
                 self._news.clear()
                 while self._completed or self._others:
-                    if self._completed:
-                        await self._complete()
-                    if self._others:
-                        await self._record_others()
+                    async with asyncio.timeout(self._patience):
+                        await (self._complete() if self._completed else self._record_others())
                 self._idle.set()
 
     async def flushed(self) -> None:
@@ -84,6 +85,7 @@ class Recorder:
         self._recorded(len(batch))
 
     async def _record_others(self) -> None:
+        """All that are released, and one other."""
         self._news.set()
         if released := [job for job, verdict in self._others if isinstance(verdict, Released)]:
             await store.release(self._conn, released)
@@ -92,14 +94,23 @@ class Recorder:
                 self._tally.ended(job, "released")
             self._others = deque(each for each in self._others if not isinstance(each[1], Released))
             self._recorded(len(released))
-        while self._others:
+        if self._others:
             job, verdict = self._others[0]
-            name, outcome = await self._record(job, verdict)
+            name, outcome = await self._record_somehow(job, verdict)
             self._others.popleft()
             name = "cancelled" if outcome is Outcome.CANCELLED else name
             self._count(name, 1)
             self._tally.ended(job, name, verdict.code if isinstance(verdict, Failed) else "")
             self._recorded(1)
+
+    async def _record_somehow(self, job: Claimed, verdict: Verdict) -> tuple[str, Outcome]:
+        """One that can never be written must not hold up all that come after it."""
+        try:
+            return await self._record(job, verdict)
+        except UNWRITABLE as error:
+            LOG.error("job %s: its end cannot be written, so it is a dead letter: %s", job.id, error)
+            message = f"its end could not be recorded: {type(error).__name__}: {error}"
+            return await self._record(job, Failed(Code.HANDLER_ERROR, message, permanent=True))
 
     async def _record(self, job: Claimed, verdict: Verdict) -> tuple[str, Outcome]:
         conn = self._conn

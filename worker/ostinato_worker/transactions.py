@@ -33,14 +33,19 @@ class Transactions:
     behind PgBouncer in transaction mode.
     """
 
-    def __init__(self, database: Database, connections: int) -> None:
+    def __init__(self, database: Database, connections: int, patience: float) -> None:
         self._pool = database.pool
+        self._patience = patience  # for what a server does at once, or not at all
         # As many as there may be, the last used on top; None is one that has yet to be taken from the pool.
         self._kept: asyncio.LifoQueue[Any] = asyncio.LifoQueue()
         for _ in range(connections):
             self._kept.put_nowait(None)
+        self._used: set[Any] = set()
 
     async def close(self) -> None:
+        """What a handler that does not end still holds is cut off: its work is not to be committed any more."""
+        for conn in self._used:
+            conn.terminate()
         while not self._kept.empty():
             if conn := self._kept.get_nowait():
                 await self._pool.release(conn)
@@ -57,14 +62,17 @@ class Transactions:
                     raise LeaseLost
                 await self._complete(conn, attempt, output)
             except BaseException:
-                await _roll_back(conn, transaction)
+                await _roll_back(conn, transaction, self._patience)
                 raise
+            finally:
+                attempt.ctx.tx = None  # whoever goes on after the handler has no part in the next job's transaction
             await self._commit(transaction)
         return Committed()
 
     async def _complete(self, conn: Any, attempt: "Attempt", output: Any) -> None:
         try:
-            held = await store.complete_one(conn, attempt.job, output)
+            async with asyncio.timeout(self._patience):
+                held = await store.complete_one(conn, attempt.job, output)
         except DATABASE_ERRORS as error:
             raise TransientError(f"it could not be completed: {error}", code=Code.COMMIT_FAILED) from error
         if not held:
@@ -76,11 +84,14 @@ class Transactions:
         kept = await self._kept.get()
         try:
             conn, transaction = await self._begin(kept)
+            self._used.add(conn)
             try:
                 yield conn, transaction
             except BaseException:
                 await asyncio.shield(self._pool.release(conn))
                 raise
+            finally:
+                self._used.discard(conn)
         except BaseException:
             self._kept.put_nowait(None)
             raise
@@ -99,23 +110,27 @@ class Transactions:
     async def _begin_on(self, conn: Any) -> tuple[Any, Any]:
         transaction = conn.transaction()
         try:
-            await transaction.start()
+            async with asyncio.timeout(self._patience):
+                await transaction.start()
         except BaseException:
+            conn.terminate()
             await asyncio.shield(self._pool.release(conn))
             raise
         return conn, transaction
 
     async def _commit(self, transaction: Any) -> None:
         try:
-            await transaction.commit()
+            async with asyncio.timeout(self._patience):
+                await transaction.commit()
         except DATABASE_ERRORS as error:
             # It may have happened all the same, if the connection broke: then the fence refuses what we record now.
             raise TransientError(f"it could not commit: {error}", code=Code.COMMIT_FAILED) from error
 
 
-async def _roll_back(conn: Any, transaction: Any) -> None:
+async def _roll_back(conn: Any, transaction: Any, patience: float) -> None:
     try:
         if not conn.is_closed():
-            await transaction.rollback()
+            async with asyncio.timeout(patience):
+                await transaction.rollback()
     except DATABASE_ERRORS:
         conn.terminate()  # the server rolls back what it can no longer talk about

@@ -10,7 +10,7 @@ import os
 import platform
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final, Self
 from uuid import UUID
@@ -20,10 +20,11 @@ from ostinato import store
 from ostinato.database import Database
 from ostinato.dsn import Dsn
 from ostinato.durations import Duration
+from ostinato.errors import InvalidArgument
 from ostinato.postgres import DATABASE_ERRORS, PostgresPool
 from ostinato.settings import Settings
 from ostinato.store import Claimed, Lanes, NewWorker, Renewal
-from ostinato_worker.attempt import CANCELLED, LOST, SHUTDOWN, Pipeline
+from ostinato_worker.attempt import CANCELLED, LOST, SHUTDOWN
 from ostinato_worker.claimer import Claimer
 from ostinato_worker.condition import Condition
 from ostinato_worker.crew import Crew
@@ -35,6 +36,7 @@ from ostinato_worker.listener import Listener
 from ostinato_worker.metrics import Metrics
 from ostinato_worker.options import Options
 from ostinato_worker.pace import Pace
+from ostinato_worker.pipeline import Pipeline
 from ostinato_worker.recorder import Recorder
 from ostinato_worker.registry import Jobs, Registry
 from ostinato_worker.supervised import supervise
@@ -44,6 +46,7 @@ from ostinato_worker.transactions import Transactions
 LOG: Final = logging.getLogger("ostinato.worker")
 SPARE_CONNECTIONS: Final = 4  # to claim, to record, and for what handlers report
 MOST_CONNECTIONS: Final = 50
+PATIENCE: Final = 5.0  # with a database, at the end
 LONGEST_UNSTARTED: Final = 0.5  # seconds that a job may be held without its turn coming
 
 State = Callable[[], AbstractAsyncContextManager[Any]]
@@ -90,6 +93,8 @@ class Worker:
         self._stack: AsyncExitStack | None = None
         self._again: asyncio.Task[None] | None = None
         self._drains = False
+        self._crew: Crew | None = None
+        self._heart: Heart | None = None
         self.id: UUID | None = None
 
     async def __aenter__(self) -> Self:
@@ -115,12 +120,14 @@ class Worker:
 
     def stop(self) -> None:
         """Claim nothing more, let what runs finish within the grace, give back the rest. Twice: at once."""
-        if self._stopped.is_set():
+        if self._stopping is None:
+            return  # it has ended, or not begun
+        if not self._stopping.is_set():
+            LOG.info("stops: lets running jobs finish, for %g s at most", self._options.grace.total_seconds())
+        elif self._crew is not None:
             LOG.warning("stops at once")
             self._crew.give_up_all(SHUTDOWN)
-        else:
-            LOG.info("stops: lets running jobs finish, for %g s at most", self._options.grace.total_seconds())
-        self._stopped.set()
+        self._stopping.set()
 
     async def drain(self) -> dict[str, int]:
         """Run what is due until nothing is left, or `stop()`; say what became of how many jobs."""
@@ -133,7 +140,7 @@ class Worker:
             self._drains = False
 
     async def _until_drained(self) -> None:
-        draining = asyncio.create_task(self._claimer.drain())
+        draining = asyncio.create_task(supervise("draining", self._claimer.drain, self._tally.failed))
         stopping = asyncio.create_task(self._stopped.wait())
         try:
             await asyncio.wait((draining, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -164,12 +171,13 @@ class Worker:
         self._tally.know(handler.name for handler in self._registry)
         self._line = WorkerLine(self._database, options.namespace, state, self._lost_one)
         isolator = await stack.enter_async_context(self._isolating())
-        transactions = Transactions(self._database, largest - SPARE_CONNECTIONS)
+        patience = options.lease.total_seconds()
+        transactions = Transactions(self._database, self._for_transactions(), patience)
         stack.push_async_callback(transactions.close)
         pipeline = Pipeline(self._registry, self._line, transactions, isolator, options)
         pace = Pace(options.concurrency)
-        self._recorder = Recorder(self._database, self._recorded, self._tally)
-        self._crew = Crew(
+        self._recorder = Recorder(self._database, self._recorded, self._tally, patience)
+        crew = self._crew = Crew(
             pipeline,
             options.concurrency,
             stop_grace=options.stop_grace.total_seconds(),
@@ -178,10 +186,28 @@ class Worker:
             tally=self._tally,
         )
         lanes = Lanes(options.namespace, options.queues)
-        self._claimer = Claimer(self._database, pace, lanes, self._registry.served, take=self._take, known=self._known)
+        self._claimer = Claimer(
+            self._database,
+            pace,
+            lanes,
+            self._registry.served,
+            take=self._take,
+            known=self._known,
+            stuck=lambda: crew.stuck,
+            patience=patience,
+        )
         self._pace = pace
+        stack.callback(self._abandon)
         await stack.enter_async_context(self._loops())
         await self._register()
+
+    def _for_transactions(self) -> int:
+        """How many connections transactional jobs may use at once; the others are for the worker itself."""
+        most = self._database.pool.get_max_size() - SPARE_CONNECTIONS
+        if most < 1:
+            rule = f"it must allow at least {SPARE_CONNECTIONS + 1} connections (max_size)"
+            raise InvalidArgument("pool", self._database.pool.get_max_size(), rule)
+        return min(most, self._options.concurrency)
 
     @asynccontextmanager
     async def _isolating(self) -> AsyncIterator[Isolator | None]:
@@ -206,7 +232,7 @@ class Worker:
             self._database,
             self._options.namespace,
             ready=self._claimer.ready,
-            cancelled=lambda job_id: self._crew.stop(job_id, CANCELLED),
+            cancelled=lambda job_id: self._working.stop(job_id, CANCELLED),
             connected=self._look_at_all,
         )
         if self._database.can_listen:
@@ -253,7 +279,7 @@ class Worker:
 
     def _take(self, jobs: list[Claimed]) -> None:
         self._tally.claimed(jobs)
-        self._crew.take(jobs)
+        self._working.take(jobs)
 
     def _not_renewed(self, _: str) -> None:
         self._tally.late_renewals += 1
@@ -265,7 +291,7 @@ class Worker:
             lanes.limited = renewal.limited
             lanes.forget()
         for job_id in renewal.cancelled:
-            self._crew.stop(job_id, CANCELLED)
+            self._working.stop(job_id, CANCELLED)
         if self._claimer.worker_id is None:
             # Only now: with the first renewal it has also heard which of its types are limited.
             self._claimer.registered(self.id)
@@ -279,15 +305,20 @@ class Worker:
         self._tally.leases_lost += 1
         LOG.error("worker %s lost the lease: %s; it stops what it runs, and begins anew", worker_id, why)
         self._claimer.registered(None)
-        self._crew.stop_all(LOST)
+        self._working.stop_all(LOST)
         if not self._stopped.is_set():
             self._again = asyncio.create_task(supervise("registering", self._register, self._tally.failed))
 
-    def _lost_one(self, job_id: UUID) -> None:
-        self._crew.stop(job_id, LOST)
+    def _lost_one(self, lease: int) -> None:
+        self._working.lose(lease)
+
+    @property
+    def _working(self) -> Crew:
+        assert self._crew is not None
+        return self._crew
 
     def _known(self) -> set[UUID]:
-        return self._crew.jobs | self._recorder.unrecorded
+        return self._working.jobs | self._recorder.unrecorded
 
     def _recorded(self, jobs: int) -> None:
         self._claimer.recorded(jobs)
@@ -310,42 +341,52 @@ class Worker:
             registered=claimer.worker_id is not None,
             stopping=stopping,
             draining=claimer.paused,
-            holds_lease=self._heart.held,
+            holds_lease=self._heart is not None and self._heart.held,
             has_room=claimer.has_room and not self._drains,
             silent=now - max(claimer.last_answer, claimer.last_full) if claimer.last_answer else None,
             slots=self._options.concurrency,
-            busy=self._crew.busy,
-            ahead=len(self._crew.waiting),
+            busy=self._working.busy,
+            ahead=len(self._working.waiting),
         )
 
     async def _give_back(self) -> None:
         """What was claimed ahead and does not get its turn soon is for other workers."""
         while True:
-            first = self._crew.waiting[0] if self._crew.waiting else None
+            first = self._working.waiting[0] if self._working.waiting else None
             await asyncio.sleep(LONGEST_UNSTARTED)
-            if first is not None and self._crew.waiting and self._crew.waiting[0] is first:
+            if first is not None and self._working.waiting and self._working.waiting[0] is first:
                 self._pace.stalled()
-                self._crew.give_back()
+                self._working.give_back()
 
     async def _end(self) -> None:
         """Stop claiming, give back what has not begun, wait for the rest, give that back too, and say goodbye."""
         self._stopped.set()
         self._claimer.paused = True
-        self._crew.give_back()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._options.grace.total_seconds()):
-                await self._crew.idle()
-        self._crew.stop_all(SHUTDOWN)
-        await self._crew.idle()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._options.lease.total_seconds()):
-                await self._recorder.flushed()
+        await _within(PATIENCE, self._claimer.settled())  # what a claim under way brings is given back as well
+        self._working.give_back()
+        await _within(self._options.grace.total_seconds(), self._working.idle())
+        self._working.stop_all(SHUTDOWN)
+        await self._working.idle()
+        await _within(self._options.lease.total_seconds(), self._recorder.flushed())
+        if self._heart:
+            await self._heart.stop()
+        if self.id is not None:
+            with suppress(*DATABASE_ERRORS):
+                await _within(PATIENCE, store.retire_workers(self._database.pool, [self.id]))
+
+    def _abandon(self) -> None:
+        """However it ends, also if its own end is cut off: nobody goes on in its name."""
         if self._again:
             self._again.cancel()
-        await self._heart.stop()
-        with suppress(*DATABASE_ERRORS):
-            if self.id is not None:
-                await store.retire_workers(self._database.pool, [self.id])
+        if self._heart:
+            self._heart.halt()
+        self._working.abandon()
+
+
+async def _within(seconds: float, work: Awaitable[Any]) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await work
 
 
 class Signals:

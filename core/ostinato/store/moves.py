@@ -25,6 +25,7 @@ BY_PRIORITY: Final = attrgetter("priority")
 # As `Claimed._make` does it, without a look at the length: this is done for every job that runs.
 _claimed: Final = partial(tuple.__new__, Claimed)
 LONGEST_MESSAGE: Final = 4000
+LONGEST_CODE: Final = 100
 Moved = TypeVar("Moved")
 
 
@@ -139,7 +140,7 @@ def storable(text: str) -> str:
 
 async def retry(conn: Connection, held: Held, *, delay: timedelta, code: str, message: str) -> Outcome:
     """The attempt failed; try again after `delay`."""
-    message = storable(message)
+    code, message = storable(code)[:LONGEST_CODE], storable(message)
     moved = await SQL["retry"].fetchval(conn, id=held.id, lease=held.lease, delay=delay, code=code, message=message)
     return Outcome.MOVED if moved else await stop(conn, held, code=code, message=message)
 
@@ -166,13 +167,14 @@ async def release(conn: Connection, held: Sequence[Held | Claimed]) -> set[UUID]
 
 async def dead_letter(conn: Connection, held: Held, *, code: str, message: str) -> Outcome:
     """Do not try it again until a person says so."""
-    message = storable(message)
+    code, message = storable(code)[:LONGEST_CODE], storable(message)
     moved = await SQL["dead_letter"].fetchval(conn, id=held.id, lease=held.lease, code=code, message=message)
     return Outcome.MOVED if moved else await stop(conn, held, code=code, message=message)
 
 
 async def stop(conn: Connection, held: Held, *, code: str | None = None, message: str | None = None) -> Outcome:
     """The handler has stopped, as a person had asked; nothing happens if nobody had."""
+    code, message = (None if text is None else storable(text) for text in (code, message))
     moved = await _into_history(
         conn, lambda: SQL["stop"].fetchval(conn, ids=[held.id], leases=[held.lease], code=code, message=message)
     )
