@@ -1,7 +1,7 @@
 """A database as a program that stays uses it: a pool, and connections of their own for its threads and listeners."""
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
 import asyncpg
@@ -9,6 +9,12 @@ import asyncpg
 from ostinato.dsn import Dsn
 from ostinato.postgres import PostgresConnection, PostgresPool, connect, open_pool
 from ostinato.settings import Settings
+
+
+def cut_off(conn: Any) -> None:
+    """Ask it for nothing any more; a pool takes back by itself, and lends no more, what broke."""
+    with suppress(asyncpg.InterfaceError):
+        conn.terminate()
 
 
 class Database:
@@ -38,7 +44,7 @@ class Database:
         try:
             yield conn
         except BaseException:
-            conn.terminate()
+            cut_off(conn)
             raise
         finally:
             await self.pool.release(conn)

@@ -19,6 +19,9 @@ async def supervise(name: str, work: Callable[[], Awaitable[None]], failed: Call
         try:
             return await work()
         except Exception as error:
+            # Cancelled, but what was cleaned up on the way out failed: then the failure took the cancellation's place.
+            if (me := asyncio.current_task()) and me.cancelling():
+                raise asyncio.CancelledError from error
             if asyncio.get_running_loop().time() - began > LONGEST:
                 wait = SHORTEST
             failed(name)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from ostinato import store
-from ostinato.database import Database
+from ostinato.database import Database, cut_off
 from ostinato.failures import Code, TransientError
 from ostinato.postgres import DATABASE_ERRORS
 from ostinato_worker.verdict import Committed
@@ -45,7 +45,7 @@ class Transactions:
     async def close(self) -> None:
         """What a handler that does not end still holds is cut off: its work is not to be committed any more."""
         for conn in self._used:
-            conn.terminate()
+            cut_off(conn)
         while not self._kept.empty():
             if conn := self._kept.get_nowait():
                 await self._pool.release(conn)
@@ -113,7 +113,7 @@ class Transactions:
             async with asyncio.timeout(self._patience):
                 await transaction.start()
         except BaseException:
-            conn.terminate()
+            cut_off(conn)
             await asyncio.shield(self._pool.release(conn))
             raise
         return conn, transaction
@@ -129,8 +129,7 @@ class Transactions:
 
 async def _roll_back(conn: Any, transaction: Any, patience: float) -> None:
     try:
-        if not conn.is_closed():
-            async with asyncio.timeout(patience):
-                await transaction.rollback()
+        async with asyncio.timeout(patience):
+            await transaction.rollback()
     except DATABASE_ERRORS:
-        conn.terminate()  # the server rolls back what it can no longer talk about
+        cut_off(conn)  # the server rolls back what it can no longer talk about
