@@ -84,11 +84,7 @@ class Claimer:
         async with self._database.lend() as conn:
             self._conn = conn
             while True:
-                await self._somebody.wait()
-                # What is awaited below may see the lease lost: then there is no room, and the next round waits here.
-                if self._unsure:
-                    await self._give_back_unheard()
-                self._news.clear()
+                await self._begin_round()
                 room = self._room()
                 if room and await self._claim(room) == room:
                     continue
@@ -106,10 +102,7 @@ class Claimer:
         async with self._database.lend() as conn:
             self._conn = conn
             while True:
-                await self._somebody.wait()
-                if self._unsure:
-                    await self._give_back_unheard()
-                self._news.clear()
+                await self._begin_round()
                 self.lanes.forget()
                 room = self._room()
                 if room and await self._claim(room):
@@ -122,6 +115,13 @@ class Claimer:
         """Until no claim is under way."""
         async with self._claiming:
             pass
+
+    async def _begin_round(self) -> None:
+        """Whatever a round awaits may see the lease lost: then there is no room, and the next round waits here."""
+        await self._somebody.wait()
+        if self._unsure:
+            await self._give_back_unheard()
+        self._news.clear()
 
     def _room(self) -> int:
         """Not for every single job that ends: where they are short, for half a window at a time."""
