@@ -104,12 +104,24 @@ end
 $$;
 
 -- However a job stops running, its slot is free in the same transaction, and whoever waits for the slot or for
--- the job's concurrency key hears of it.
+-- the job's concurrency key hears of it. And out of the room of live jobs without having run lead only two ways, which
+-- are rare enough to look where the job went.
 create function ostinato.let_go() returns trigger language plpgsql as $$
 begin
-    update ostinato.slots set job_id = null
-    where namespace = old.namespace and job_type = old.job_type and slot = old.slot and job_id = old.id;
-    perform ostinato.wake(old.namespace, old.queue, old.priority);
+    if old.state <> 'running'
+        and not exists (select from ostinato.dead_letters where id = old.id)
+        and not exists (
+            select from ostinato.job_history where id = old.id and finished_at = now() and state = 'cancelled') then
+        raise exception 'ostinato: job % is %, and can only be cancelled or buried, not removed or completed',
+            old.id, old.state using errcode = 'check_violation', hint = '`ostinato jobs cancel` calls it off.';
+    end if;
+    if old.slot is not null then
+        update ostinato.slots set job_id = null
+        where namespace = old.namespace and job_type = old.job_type and slot = old.slot and job_id = old.id;
+    end if;
+    if old.slot is not null or old.concurrency_key is not null then
+        perform ostinato.wake(old.namespace, old.queue, old.priority);
+    end if;
     return null;
 end
 $$;
@@ -118,5 +130,5 @@ create trigger let_go_on_update after update of state on ostinato.jobs for each 
     when (old.state = 'running' and new.state <> 'running' and (old.slot is not null or old.concurrency_key is not null))
     execute function ostinato.let_go();
 create trigger let_go_on_delete after delete on ostinato.jobs for each row
-    when (old.state = 'running' and (old.slot is not null or old.concurrency_key is not null))
+    when (old.state <> 'running' or old.slot is not null or old.concurrency_key is not null)
     execute function ostinato.let_go();
