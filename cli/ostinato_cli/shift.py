@@ -22,7 +22,7 @@ from ostinato_worker import Worker
 from ostinato_worker.builtin import BuiltinSettings, builtin_handlers
 from ostinato_worker.logs import Format, log_to_stderr
 from ostinato_worker.registry import Source, installed
-from ostinato_worker.worker import Signals
+from ostinato_worker.signals import Signals
 
 STATE: Final = "name it as MODULE:NAME, a function without arguments that returns an async context manager"
 

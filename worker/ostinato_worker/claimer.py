@@ -52,7 +52,6 @@ class Claimer:
         self.lanes = lanes
         self.worker_id: UUID | None = None
         self.held = 0
-        self.claimed = 0
         self.paused = False
         self.last_answer = 0.0  # when a claim last went well, by the loop's clock
         self.last_full = 0.0  # when there was last no room, hence nothing to ask for
@@ -141,7 +140,6 @@ class Claimer:
                 if not self.held:
                     self._pace.began(self._loop.time())
                 self.held += len(jobs)
-                self.claimed += len(jobs)
                 self._take(jobs)
         # Not with every burst: each change writes, and a notification too many costs less.
         if len(jobs) == room and self._idle and self._loop.time() - self._waited_at > BUSY_SECONDS:

@@ -8,7 +8,6 @@ import asyncio
 import logging
 import os
 import platform
-import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
@@ -39,6 +38,7 @@ from ostinato_worker.pace import Pace
 from ostinato_worker.pipeline import Pipeline
 from ostinato_worker.recorder import Recorder
 from ostinato_worker.registry import Jobs, Registry
+from ostinato_worker.signals import Signals
 from ostinato_worker.supervised import supervise
 from ostinato_worker.tally import Tally
 from ostinato_worker.transactions import Transactions
@@ -387,21 +387,3 @@ async def _within(seconds: float, work: Awaitable[Any]) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await work
-
-
-class Signals:
-    """SIGTERM and SIGINT call `act` as long as this lasts; not in a thread, where nobody may say so."""
-
-    def __init__(self, act: Callable[[], None]) -> None:
-        self._act = act
-        self._loop = asyncio.get_running_loop()
-
-    def __enter__(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with suppress(ValueError, RuntimeError, NotImplementedError):
-                self._loop.add_signal_handler(number, self._act)
-
-    def __exit__(self, *_: object) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with suppress(ValueError, RuntimeError, NotImplementedError):
-                self._loop.remove_signal_handler(number)
