@@ -221,6 +221,27 @@ create trigger letter_guard before update of id, state on ostinato.dead_letters 
     when (new.state <> old.state or new.id <> old.id)
     execute function ostinato.refuse_move();
 
+-- The end of a job in the transaction that did its work. It fails where the claim is no longer held, and does not just
+-- say so: then it can be sent together with the commit, which is not reached.
+create function ostinato.complete_one(a_id uuid, a_lease bigint, an_output jsonb default null) returns void
+language plpgsql as $$
+begin
+    with done as (
+        delete from ostinato.jobs where id = a_id and lease = a_lease returning *
+    )
+    insert into ostinato.job_history (id, run_at, created_at, timeout, schedule_id, stacked, job_version, priority,
+        attempt, max_attempts, namespace, queue, job_type, payload, dedup_key, concurrency_key, context, progress,
+        state, lease, worker_id, started_at, finished_at, attempts, output)
+    select id, run_at, created_at, timeout, schedule_id, stacked, job_version, priority,
+        attempt, max_attempts, namespace, queue, job_type, payload, dedup_key, concurrency_key, context, progress,
+        'completed', lease, worker_id, started_at, statement_timestamp(), attempts, an_output
+    from done;
+    if not found then
+        raise exception 'ostinato: job % is not held under lease % any more', a_id, a_lease using errcode = 'OS001';
+    end if;
+end
+$$;
+
 -- Partitions are made as tables and then attached: attaching does not block readers, "partition of" does.
 create function ostinato.make_partitions(days_ahead integer) returns integer language plpgsql
     set timezone = 'UTC' set datestyle = 'ISO' as $$

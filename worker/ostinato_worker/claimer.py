@@ -71,12 +71,17 @@ class Claimer:
         """There may be something, or room for it."""
         self._news.set()
 
+    def freed(self) -> None:
+        """There is a slot more; not each one is worth a claim."""
+        if self.has_room or not self.held:
+            self._news.set()
+
     def recorded(self, jobs: int) -> None:
         if not self.has_room:
             self.last_full = self._loop.time()
         self.held -= jobs
         self._pace.finished(jobs, self._loop.time())
-        self._news.set()
+        self.freed()
 
     async def run(self) -> None:
         """For ever, on a connection of its own: a pool's would be reset after each statement."""

@@ -10,7 +10,8 @@ from ostinato.backoff import DEFAULT
 from ostinato.durations import parse_duration
 from ostinato.failures import Code, JobError, PermanentError, Snooze, TransientError
 from ostinato_worker.attempt import CANCELLED, LOST, SHUTDOWN, TIMEOUT, Attempt
-from ostinato_worker.transactions import LeaseLost, NotBegun
+from ostinato_worker.sessions import NotBegun
+from ostinato_worker.transactions import LeaseLost
 from ostinato_worker.verdict import Failed, Lost, Released, Snoozed, Stopped, Verdict
 
 LOG: Final = logging.getLogger("ostinato.worker")

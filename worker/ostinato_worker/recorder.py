@@ -45,6 +45,11 @@ class Recorder:
         return {job.id for job, _ in self._completed} | {job.id for job, _ in self._others}
 
     def put(self, job: Claimed, verdict: Verdict) -> None:
+        if isinstance(verdict, Committed):  # nothing is left to write
+            self._tally.ended(job, "completed")
+            self._count("completed", 1)
+            self._recorded(1)
+            return
         if isinstance(verdict, Completed):
             self._completed.append((job, verdict.output))
         else:
@@ -124,8 +129,6 @@ class Recorder:
                 name, outcome = "snoozed", await store.snooze(conn, job.held, delay=delay, until=until)
             case Stopped(message):
                 name, outcome = "cancelled", await store.stop(conn, job.held, message=message)
-            case Committed():
-                return "completed", Outcome.MOVED
             case _:
                 name, outcome = "lost", Outcome.LOST
         if outcome is Outcome.LOST:

@@ -50,3 +50,4 @@ class Lost:
 
 Verdict = Completed | Failed | Snoozed | Stopped | Released | Committed | Lost
 DONE = Completed()
+COMMITTED = Committed()

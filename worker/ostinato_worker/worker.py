@@ -38,6 +38,7 @@ from ostinato_worker.pace import Pace
 from ostinato_worker.pipeline import Pipeline
 from ostinato_worker.recorder import Recorder
 from ostinato_worker.registry import Jobs, Registry
+from ostinato_worker.sessions import Sessions
 from ostinato_worker.signals import Signals
 from ostinato_worker.supervised import supervise
 from ostinato_worker.tally import Tally
@@ -172,8 +173,12 @@ class Worker:
         self._line = WorkerLine(self._database, options.namespace, state, self._lost_one)
         isolator = await stack.enter_async_context(self._isolating())
         patience = options.lease.total_seconds()
-        transactions = Transactions(self._database, self._for_transactions(), patience)
+        sessions = Sessions(self._database.pool, self._for_transactions(), patience)
+        if any(handler.transaction for handler in self._registry):
+            await sessions.open_first()
+        transactions = Transactions(sessions, patience, more=self._more)
         stack.push_async_callback(transactions.close)
+        self._transactions = transactions
         pipeline = Pipeline(self._registry, self._line, transactions, isolator, options)
         pace = Pace(options.concurrency)
         self._recorder = Recorder(self._database, self._recorded, self._tally, patience)
@@ -225,7 +230,11 @@ class Worker:
 
     @asynccontextmanager
     async def _loops(self) -> AsyncIterator[None]:
-        loops = {"recording": self._recorder.run, "giving back": self._give_back}
+        loops = {
+            "recording": self._recorder.run,
+            "giving back": self._give_back,
+            "watching transactions": self._transactions.watch,
+        }
         if not self._drains:
             loops["claiming"] = self._claimer.run
         listener = Listener(
@@ -317,6 +326,9 @@ class Worker:
         assert self._crew is not None
         return self._crew
 
+    def _more(self) -> bool:
+        return bool(self._working.waiting)
+
     def _known(self) -> set[UUID]:
         return self._working.jobs | self._recorder.unrecorded
 
@@ -324,7 +336,7 @@ class Worker:
         self._claimer.recorded(jobs)
 
     def _freed(self) -> None:
-        self._claimer.look()
+        self._claimer.freed()
 
     def _look_at_all(self) -> None:
         self._claimer.lanes.forget()

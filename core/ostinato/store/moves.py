@@ -24,6 +24,8 @@ BY_TIME: Final = attrgetter("run_at", "id")
 BY_PRIORITY: Final = attrgetter("priority")
 # As `Claimed._make` does it, without a look at the length: this is done for every job that runs.
 _claimed: Final = partial(tuple.__new__, Claimed)
+COMPLETE_ONE: Final = SQL["complete_one"]
+LOST: Final = "OS001"  # as migrations/0001_jobs.sql raises it
 LONGEST_MESSAGE: Final = 4000
 LONGEST_CODE: Final = 100
 Moved = TypeVar("Moved")
@@ -114,9 +116,23 @@ async def complete(conn: Connection, held: Sequence[Held | Claimed], outputs: Se
 
 
 async def complete_one(conn: Connection, held: Held | Claimed, output: Any = None) -> bool:
-    """In the transaction that did its work. False: the lease was lost, so that transaction has to be rolled back."""
-    encoded = encode_value("output", output)
-    return rows_in(await SQL["complete_one"].execute(conn, id=held.id, lease=held.lease, output=encoded)) == 1
+    """In the transaction that did its work. False: the lease was lost, and that transaction has failed."""
+    try:
+        await conn.execute(completion(held, output))
+    except asyncpg.PostgresError as error:
+        if not is_lost(error):
+            raise
+        return False
+    return True
+
+
+def completion(held: Held | Claimed, output: Any = None) -> str:
+    """That statement as text, to be sent together with others; what it raises then, `is_lost` knows."""
+    return COMPLETE_ONE.spelled(id=held.id, lease=held.lease, output=encode_value("output", output))
+
+
+def is_lost(error: BaseException) -> bool:
+    return getattr(error, "sqlstate", None) == LOST
 
 
 async def _into_history(conn: Connection, move: Callable[[], Awaitable[Moved]]) -> Moved:

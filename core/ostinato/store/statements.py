@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, Protocol
+from uuid import UUID
 
 LET: Final = re.compile(r"^-- let (\w+): (.+(?:\n--   .+)*)$", re.MULTILINE)
 NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
@@ -37,6 +38,11 @@ class Statement:
         self.parameters = tuple(dict.fromkeys(PARAMETER.findall(self.named)))
         places = {parameter: f"${place}" for place, parameter in enumerate(self.parameters, 1)}
         self.text = PARAMETER.sub(lambda match: places[match[1]], self.named)
+        self._template = PARAMETER.sub(r"%(\1)s", self.named.replace("%", "%%"))
+
+    def spelled(self, **given: Any) -> str:
+        """With the values written out: to be sent in one message with other statements, which takes no parameters."""
+        return self._template % {name: _literal(value) for name, value in given.items()}
 
     async def fetch(self, conn: Connection, **given: Any) -> list[Any]:
         return await conn.fetch(self.text, *self._arguments(given))
@@ -52,6 +58,17 @@ class Statement:
 
     def _arguments(self, given: Mapping[str, Any]) -> list[Any]:
         return [given[parameter] for parameter in self.parameters]
+
+
+def _literal(value: UUID | int | str | None) -> str:
+    match value:
+        case None:
+            return "null"
+        case int():
+            return str(value)
+        case _:
+            # As E'', which means the same whatever the session's settings are.
+            return "E'" + str(value).replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 class Choice:

@@ -152,13 +152,9 @@ select <carried>, 'completed', lease, worker_id, started_at, statement_timestamp
 from done
 
 -- name: complete_one
--- The same for a job that is completed in a transaction of its own, where each microsecond is paid for every job.
-with done as (
-    delete from ostinato.jobs where id = :id and lease = :lease returning *
-)
-insert into ostinato.job_history (<carried>, state, lease, worker_id, started_at, finished_at, attempts, output)
-select <carried>, 'completed', lease, worker_id, started_at, statement_timestamp(), attempts, :output::text::jsonb
-from done
+-- The same for a job that is completed in a transaction of its own, where each microsecond is paid for every job. It
+-- fails if the claim is lost.
+select ostinato.complete_one(:id::uuid, :lease::bigint, :output::text::jsonb)
 
 -- name: find_lost
 -- Which of these claims did not end as completed.
