@@ -49,6 +49,19 @@ def test_one(ostinato_dsn, name):
         assert_enqueued(conn, "work", {"name": name}, count=1)
 
 
+@pytest.mark.parametrize("name", ["ada", "bob"])
+def test_those_that_commit_nothing_share_one(ostinato_shared_dsn, name):
+    with psycopg.connect(ostinato_shared_dsn) as conn:
+        assert_not_enqueued(conn)
+        enqueue(conn, "work", {"name": name})
+        shared.add(conn.info.dbname)
+        conn.rollback()
+    assert len(shared) == 1
+
+
+shared = set()
+
+
 def test_the_loop_of_the_test_stays(ostinato_dsn):
     async def nothing():
         pass
@@ -88,7 +101,7 @@ async def test_each_test_has_a_database_of_its_own_and_none_is_left(server: Serv
 
     said = Project(tmp_path).tested(OSTINATO_TEST_DSN=server.dsn)
 
-    assert "3 passed" in said, said
+    assert "5 passed" in said, said
     assert await databases(server) == before
 
 
@@ -97,7 +110,7 @@ def test_runs_beside_each_other_share_a_server_as_those_of_xdist_do(server: Serv
 
     said = [run.communicate(timeout=100)[0] for run in runs]
 
-    assert all("3 passed" in each for each in said), said
+    assert all("5 passed" in each for each in said), said
 
 
 def test_a_prepared_database_that_somebody_still_uses_is_an_error_that_says_what_to_close(

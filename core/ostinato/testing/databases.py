@@ -1,4 +1,4 @@
-"""Databases for tests: one is made ready once, and each test gets a copy of it, which takes some ten milliseconds."""
+"""Databases for tests: one is made ready once, and each test gets a copy of it, which takes a fifth of a second."""
 
 import asyncio
 import secrets

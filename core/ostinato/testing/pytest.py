@@ -40,3 +40,10 @@ def ostinato_dsn(ostinato_databases: Databases, ostinato_template: str) -> Itera
     """The DSN of a database of this test's own, with our schema and what `ostinato_prepare` made."""
     with ostinato_databases.database(ostinato_template) as dsn:
         yield dsn
+
+
+@pytest.fixture(scope="session")
+def ostinato_shared_dsn(ostinato_databases: Databases, ostinato_template: str) -> Iterator[str]:
+    """The DSN of one for all tests that commit nothing: they need not wait for a copy each."""
+    with ostinato_databases.database(ostinato_template) as dsn:
+        yield dsn
