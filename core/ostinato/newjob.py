@@ -100,7 +100,7 @@ def _check_run_at(value: object) -> str:
 
 
 def _check_delay(value: Duration) -> str:
-    return _interval(parse_duration("delay", value))
+    return as_interval(parse_duration("delay", value))
 
 
 def check_timeout(value: Duration) -> timedelta:
@@ -111,7 +111,7 @@ def check_timeout(value: Duration) -> timedelta:
 
 
 def _check_ttl(value: Duration) -> str:
-    return _interval(parse_duration("idempotency_ttl", value))
+    return as_interval(parse_duration("idempotency_ttl", value))
 
 
 def _check_dedup(value: object) -> str:
@@ -120,7 +120,8 @@ def _check_dedup(value: object) -> str:
     return str(value)
 
 
-def _interval(duration: timedelta) -> str:
+def as_interval(duration: timedelta) -> str:
+    """As every driver can send it."""
     # Seconds alone would do, but Postgres refuses more than 2^31 of the unit "seconds" before version 15.
     return f"{duration.days} days {duration.seconds} seconds {duration.microseconds} microseconds"
 
@@ -136,7 +137,7 @@ CHECKS: Final[Mapping[str, Any]] = {
     "idempotency_key": lambda value: check_key("idempotency_key", value),
     "idempotency_ttl": _check_ttl,
     "max_attempts": lambda value: check_integer("max_attempts", value, 1, LARGEST),
-    "timeout": lambda value: _interval(check_timeout(value)),
+    "timeout": lambda value: as_interval(check_timeout(value)),
     "context": lambda value: encode_object("context", value),
     "job_version": lambda value: check_integer("job_version", value, 1, 2**31 - 1),
     "concurrency_key": lambda value: check_key("concurrency_key", value),

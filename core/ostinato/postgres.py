@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import asyncpg
+from asyncpg.pool import PoolConnectionProxy
 
 from ostinato.dsn import RULE, Dsn
 from ostinato.errors import InvalidArgument, NotMigrated, Unreachable
@@ -61,12 +62,18 @@ DATABASE_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError
 # What is wrong with the values, and would be wrong again.
 UNWRITABLE: Final = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, ValueError, TypeError, OverflowError)
 Forbidden: TypeAlias = asyncpg.InsufficientPrivilegeError
+Busy: TypeAlias = asyncpg.ObjectInUseError
 MISSING: Final = (
     asyncpg.UndefinedTableError,
     asyncpg.InvalidSchemaNameError,
     asyncpg.UndefinedFunctionError,
     asyncpg.UndefinedColumnError,
 )
+
+
+def is_in_transaction(conn: object) -> bool:
+    """Whether it is an asyncpg connection in one."""
+    return isinstance(conn, asyncpg.Connection | PoolConnectionProxy) and conn.is_in_transaction()
 
 
 @asynccontextmanager

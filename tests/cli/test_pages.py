@@ -19,18 +19,19 @@ from tests.postgres.conftest import on
 
 PROJECT = CHECKED_OUT.parent
 README = (PROJECT / "README.md").read_text()
+TESTING = (PROJECT / "docs" / "testing.md").read_text()
 EXAMPLE_DSN = "postgresql://me@localhost/shop"
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def blocks(language: str, page: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
 
 
-def programs(folder: Path) -> list[str]:
+def programs(folder: Path, page: str = README) -> list[str]:
     """Those that say which file they are become it; the others are given back."""
     unnamed = []
-    for program in blocks("python"):
-        if named := re.match(r"# (\S+\.py)\n", program):
+    for program in blocks("(?:python|toml)", page):
+        if named := re.match(r"# (\S+\.(?:py|toml))\n", program):
             (folder / named[1]).parent.mkdir(exist_ok=True)
             (folder / named[1]).write_text(program)
         else:
@@ -38,14 +39,19 @@ def programs(folder: Path) -> list[str]:
     return unnamed
 
 
+def typed(commands: list[str], folder: Path, dsn: str = EXAMPLE_DSN) -> "subprocess.CompletedProcess[str]":
+    """As a person would, in that folder, into a shell that finds what is installed."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    script = "set -euo pipefail\n" + "\n".join(commands).replace(EXAMPLE_DSN, f"'{dsn}'")
+    return subprocess.run(
+        ["bash", "-c", script], cwd=folder, env=environment(PATH=path), capture_output=True, text=True
+    )
+
+
 def test_the_five_minutes_of_the_readme_work_word_for_word(empty_dsn: str, tmp_path: Path) -> None:
     (program,) = programs(tmp_path)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    script = "set -euo pipefail\n" + "\n".join(blocks("sh")).replace(EXAMPLE_DSN, f"'{empty_dsn}'")
 
-    shell = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=environment(PATH=path), capture_output=True, text=True
-    )
+    shell = typed(blocks("sh"), tmp_path, empty_dsn)
     python = subprocess.run([sys.executable, "-c", program], env=environment(empty_dsn), capture_output=True, text=True)
     (statement,) = blocks("sql")
     called = on(empty_dsn, lambda conn: conn.fetchrow(statement))
@@ -88,6 +94,17 @@ async def test_the_worker_inside_a_service_works_word_for_word(
         while not await conn.fetchval("select count(*) from ostinato.job_history where state = 'completed'"):
             await asyncio.sleep(0.02)
         await conn.close()
+
+
+def test_the_project_of_the_page_on_testing_passes_its_tests_word_for_word(tmp_path: Path) -> None:
+    """On an embedded server, as nobody gives another one."""
+    assert programs(tmp_path, TESTING) == []
+
+    shell = typed(blocks("sh", TESTING), tmp_path)
+
+    assert len(re.findall(r"^```\w", TESTING, re.MULTILINE)) == len(blocks(r"\w+", TESTING)) == 7
+    tests = len(re.findall(r"^(?:async )?def test_", TESTING, re.MULTILINE))
+    assert f"{tests} passed" in shell.stdout, shell.stdout + shell.stderr
 
 
 def test_every_make_target_that_a_page_names_is_there() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import select
 from collections.abc import Coroutine
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -32,6 +32,9 @@ class NotedLine:
     def __init__(self) -> None:
         self.said: asyncio.Queue[Any] = asyncio.Queue()
         self.noted: list[Any] = []
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + timedelta(days=1)
 
     async def progress(self, job: Claimed, value: Any) -> None:
         self.noted.append(("progress", value))

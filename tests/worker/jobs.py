@@ -42,6 +42,11 @@ class EchoClass:
         return [payload, ctx.last_progress, ctx.context, ctx.job_version, ctx.max_attempts]
 
 
+@job("tell_time", isolation="process")
+async def tell_time(ctx: Context) -> str:
+    return ctx.now().isoformat()
+
+
 @job("odd_output", isolation="process")
 async def odd_output() -> Any:
     return object()

@@ -1,7 +1,7 @@
 """What a handler in a process of its own may rely on."""
 
 import os
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -37,6 +37,13 @@ async def test_the_handlers_own_errors_come_back_as_what_they_were(isolator: Iso
     assert (transient.value.code, transient.value.retry_after) == ("UPSTREAM_5XX", timedelta(seconds=90))
     assert permanent.value.code == "NOT_FOUND"
     assert snooze.value.delay == timedelta(minutes=5)
+
+
+async def test_a_handler_in_a_process_of_its_own_is_told_the_workers_time(isolator: Isolator) -> None:
+    told = datetime.fromisoformat(await Try(isolator, jobs.tell_time).end())
+
+    # The worker's is a day ahead there.
+    assert timedelta(hours=23) < told - datetime.now(UTC) <= timedelta(hours=24)
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,15 @@ def test_latency_is_from_when_a_job_was_due_by_the_databases_clock() -> None:
     assert found["ostinato_queue_latency_seconds_sum{job_type=greet}"] < 2.1
 
 
+def test_the_time_is_the_databases() -> None:
+    tally = Tally()
+    database = datetime.now(UTC) + timedelta(days=5)
+
+    tally.clock(database)
+
+    assert abs(tally.now() - database) < timedelta(minutes=1)
+
+
 def test_a_value_counts_for_its_bound_and_all_above() -> None:
     tally = Tally()
 

@@ -3,17 +3,27 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from datetime import datetime
 from typing import Any, Final
 
 from ostinato import Enqueued, enqueue, store
 from ostinato.database import Database
 from ostinato.store import Claimed
+from ostinato_worker.threads import wait_from_thread
 
 LOG: Final = logging.getLogger("ostinato.job")
 
 
 class WorkerLine:
-    def __init__(self, database: Database, namespace: str, state: Any, lost: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        namespace: str,
+        state: Any,
+        lost: Callable[[int], None],
+        now: Callable[[], datetime],
+    ) -> None:
+        self.now = now
         self.namespace = namespace
         self.state = state
         self._database = database
@@ -31,13 +41,4 @@ class WorkerLine:
         return await enqueue(self._database.pool if tx is None else tx, job_type, payload, **options)
 
     def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
-        if self._in_the_loop():
-            work.close()
-            raise RuntimeError("this waits for the worker's event loop, in which it runs itself: await it instead")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def _in_the_loop(self) -> bool:
-        try:
-            return asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            return False
+        return wait_from_thread(self._loop, work)

@@ -8,7 +8,7 @@ import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
 from typing import Final
@@ -97,6 +97,10 @@ class Tally:
     def clock(self, database: datetime) -> None:
         """What the database's clock says now: due is what is due by that one."""
         self._ahead = database.timestamp() - time.time()
+
+    def now(self) -> datetime:
+        """By the database's clock, as far as we know it."""
+        return datetime.fromtimestamp(time.time() + self._ahead, UTC)
 
     def claimed(self, jobs: Iterable[Claimed]) -> None:
         now, latency = time.time() + self._ahead, self.latency

@@ -6,7 +6,7 @@ Daemon threads, not an executor's: a handler that hangs for good must not keep t
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 
@@ -28,6 +28,21 @@ async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     if error is not None:
         raise error
     return answer
+
+
+def wait_from_thread(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any]) -> Any:
+    """What a synchronous handler asks of its worker: done in the worker's event loop, waited for in the thread."""
+    if _runs_here(loop):
+        work.close()
+        raise RuntimeError("this waits for the worker's event loop, in which it runs itself: await it instead")
+    return asyncio.run_coroutine_threadsafe(work, loop).result()
+
+
+def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
 
 
 def _settle(done: "asyncio.Future[Any]", answer: Any, error: BaseException | None) -> None:

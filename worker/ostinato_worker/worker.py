@@ -11,6 +11,7 @@ import platform
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from datetime import datetime
 from typing import Any, Final, Self
 from uuid import UUID
 
@@ -152,6 +153,10 @@ class Worker:
             stopping.cancel()
             await asyncio.gather(draining, stopping, return_exceptions=True)
 
+    def now(self) -> datetime:
+        """The database's time, as far as this worker knows it: what `ctx.now()` says."""
+        return self._tally.now()
+
     @property
     def _stopped(self) -> asyncio.Event:
         if self._stopping is None:
@@ -170,7 +175,7 @@ class Worker:
         self._database = await stack.enter_async_context(Database.open(self._where, self._settings, largest=largest))
         self._registry = self._jobs.opened(self._database.pool)
         self._tally.know(handler.name for handler in self._registry)
-        self._line = WorkerLine(self._database, options.namespace, state, self._lost_one)
+        self._line = WorkerLine(self._database, options.namespace, state, self._lost_one, self.now)
         isolator = await stack.enter_async_context(self._isolating())
         patience = options.lease.total_seconds()
         sessions = Sessions(self._database.pool, self._for_transactions(), patience)

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -53,7 +53,13 @@ class Attempt:
 
     def _first(self, job: Claimed) -> Frame:
         text = JOB.dump_json(job).decode()
-        return {"job": text, "max_attempts": self._ctx.max_attempts, "namespace": self._ctx.namespace}
+        ahead = (self._ctx.now() - datetime.now(UTC)).total_seconds()
+        return {
+            "job": text,
+            "max_attempts": self._ctx.max_attempts,
+            "namespace": self._ctx.namespace,
+            "ahead": ahead,
+        }
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Frame | None:
         """Do what the child asks for, one thing after the other, until it gives its answer; None if it gives none."""

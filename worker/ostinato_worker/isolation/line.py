@@ -5,7 +5,7 @@ import itertools
 import os
 import socket
 from collections.abc import Callable, Coroutine
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Self
 from uuid import UUID
 
@@ -33,6 +33,7 @@ class ChildLine:
         self.job: Claimed = JOB.validate_python(from_json(first["job"]))
         self.max_attempts: int = first["max_attempts"]
         self.namespace: str = first["namespace"]
+        self._ahead = timedelta(seconds=first["ahead"])
         self.on_stop: Callable[[str], object] = lambda _: None
 
     @classmethod
@@ -46,6 +47,9 @@ class ChildLine:
     @property
     def state(self) -> Any:
         raise RuntimeError("a process of its own has no part in the worker's state; make what it needs in the handler")
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self._ahead
 
     async def listen(self) -> None:
         try:
