@@ -24,6 +24,7 @@ from ostinato_worker.logs import Format, log_to_stderr
 from ostinato_worker.registry import Source, installed
 from ostinato_worker.signals import Signals
 
+MARGIN: Final = 0.2  # seconds
 STATE: Final = "name it as MODULE:NAME, a function without arguments that returns an async context manager"
 
 
@@ -53,6 +54,7 @@ def work(settings: Settings, dsn: Dsn, orders: Orders) -> int:
 
 async def _work(worker: Worker, orders: Orders) -> None:
     code = NOT_DONE
+    parting = asyncio.create_task(_count_down_to_the_grace(worker), name="ostinato-parting")
     try:
         if orders.drain:
             with Signals(worker.stop):
@@ -61,7 +63,13 @@ async def _work(worker: Worker, orders: Orders) -> None:
             await worker.run()
         code = DONE
     finally:
+        parting.cancel()
         end_soon(code)
+
+
+async def _count_down_to_the_grace(worker: Worker) -> None:
+    """All is recorded by then: what the application or a handler does not close must not take more than is left."""
+    end_soon(DONE, within=await worker.parted() - MARGIN)
 
 
 def _show(counts: dict[str, int], output: str) -> None:

@@ -45,7 +45,16 @@ def names(texts: tuple[str, ...]) -> list[str]:
     default="25s",
     show_default=True,
     metavar="DURATION",
-    help="How long running jobs may go on after SIGTERM.",
+    help="All that it may take from SIGTERM to the exit code: less than Kubernetes waits before it kills (30s).",
+)
+@click.option(
+    "--stop-grace",
+    type=length,
+    default="5s",
+    show_default=True,
+    metavar="DURATION",
+    help="How long a job may take to stop after it was told to: when it is called off, when its time is up, and this "
+    "long before the end of the grace (at most half of it).",
 )
 @click.option("--drain", is_flag=True, help="Run what is due now, say what became of it, and end.")
 @click.option("--builtin", is_flag=True, help="Serve the built-in types http, sql and log too.")
@@ -69,6 +78,7 @@ def worker(
     state: str | None,
     timeout: timedelta | None,
     grace: timedelta,
+    stop_grace: timedelta,
     drain: bool,
     builtin: bool,
     health_port: int | None,
@@ -79,8 +89,9 @@ def worker(
 ) -> int:
     """Run the jobs of the types that your modules handle.
 
-    SIGTERM or Ctrl-C ends it: it claims nothing more, lets what runs finish within the grace, and gives back the rest
-    without spending an attempt. A second one ends what runs at once. The log goes to standard error.
+    SIGTERM or Ctrl-C ends it: it claims nothing more, lets what runs finish, tells the rest to stop in time for the end
+    of the grace, and gives it back without spending an attempt. A second one ends what runs at once. The log goes to
+    standard error.
 
     \b
     Examples:
@@ -112,6 +123,7 @@ def worker(
                 "pod": pod,
                 "timeout": timeout,
                 "grace": grace,
+                "stop_grace": stop_grace,
                 "health_port": health_port,
             },
         ),

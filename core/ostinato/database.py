@@ -1,5 +1,6 @@
 """A database as a program that stays uses it: a pool, and connections of their own for its threads and listeners."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
@@ -48,6 +49,19 @@ class Database:
             raise
         finally:
             await self.pool.release(conn)
+
+    @asynccontextmanager
+    async def borrow(self, patience: float) -> AsyncIterator[Any]:
+        """A connection of the pool for what a server does at once, or not at all: a cut network says nothing."""
+        conn = await self.pool.acquire()
+        try:
+            async with asyncio.timeout(patience):
+                yield conn
+        except (TimeoutError, asyncio.CancelledError):
+            cut_off(conn)  # else giving it back would wait for the answer
+            raise
+        finally:
+            await self.pool.release(conn, timeout=patience)
 
     @property
     def can_listen(self) -> bool:

@@ -105,6 +105,10 @@ class Handler:
         methods = {name: getattr(instance, name) for name in HOOKS if hasattr(instance, name)}
         return Bound(instance.execute, methods | dict(self.hooks), self.takes_payload, self.context_place)
 
+    def bind_hooks(self) -> "Bound":
+        """The part of an isolated job's attempt that the worker itself has: not even a class is made there."""
+        return Bound(self.target, self.hooks, self.takes_payload, self.context_place)
+
     def _own_options(self) -> dict[str, Any]:
         return {"queue": self.queue, "job_version": None if self.version == 1 else self.version}
 
@@ -154,7 +158,8 @@ def job(
     max_running, rate        in the whole cluster: so many at once, so many starts in a time ("100/m")
     backoff                  `Exponential()`, `Decorrelated()`, `Fixed("5m")`, `Steps(["1s", "1m"])`, or "5m", or a list
     on_start(ctx), on_success(ctx, output), on_fail(ctx, error), on_end(ctx)
-                             called around each attempt; what they raise is logged and changes nothing
+                             called around each attempt; what they raise is logged and changes nothing. Those of an
+                             isolated job run in the worker, with ctx.state, and not in the attempt's own process
     """
     given_hooks = {"on_start": on_start, "on_success": on_success, "on_fail": on_fail, "on_end": on_end}
     options: dict[str, Any] = {
@@ -179,6 +184,8 @@ def job(
         signature = _signature(name, target)
         if transaction and not signature["is_async"]:
             raise InvalidArgument("transaction", transaction, "only an asynchronous handler can use ctx.tx")
+        if isolation is not None and signature["is_class"]:
+            _check_hooks_of_isolated(target)
         return Handler(target=target, **options, **signature)
 
     return decorate
@@ -196,6 +203,13 @@ def _isolation(kind: object, memory: Size | None, cpu: Duration | None) -> Isola
         memory=None if memory is None else parse_size("memory", memory),
         cpu=None if cpu is None else parse_duration("cpu", cpu),
     )
+
+
+def _check_hooks_of_isolated(target: Callable[..., Any]) -> None:
+    """The instance is in the attempt's process, hooks are called in the worker: they would never meet."""
+    if methods := [hook for hook in HOOKS if hasattr(target, hook)]:
+        rule = "the hooks of an isolated job run in another process than its class: give @job a function instead"
+        raise InvalidArgument(methods[0], target, f"{rule}, {methods[0]}=…")
 
 
 def _signature(name: str, target: Callable[..., Any]) -> dict[str, Any]:

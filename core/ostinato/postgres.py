@@ -58,7 +58,14 @@ IN_USE: Final[dict[tuple[type[BaseException], ...], str]] = {
         ConnectionAbortedError,
     ): "the connection was lost: check whether the server is up, then do it again",
 }
-DATABASE_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+# The internal one is what a connection says that the server has ended a moment before it was used.
+DATABASE_ERRORS: Final = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
 # What is wrong with the values, and would be wrong again.
 UNWRITABLE: Final = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, ValueError, TypeError, OverflowError)
 Forbidden: TypeAlias = asyncpg.InsufficientPrivilegeError

@@ -19,45 +19,45 @@ class Transaction:
 
     def __init__(self, conn: Any) -> None:
         self.conn = conn
+        # asyncpg sends BEGIN and COMMIT by themselves, each a round trip. Beside that it keeps one fact, the outermost
+        # transaction, for which it has no public name; its range is pinned, and tests hold this.
+        self._outermost = conn.transaction()
+        self._connection = self._outermost._connection
         self._begun_at: float | None = None
 
     @property
-    def begun(self) -> bool:
-        return self._begun_at is not None
+    def fresh(self) -> bool:
+        """It has begun, and for a job that comes now: else now() would be too early for it."""
+        return self._begun_at is not None and time.monotonic() - self._begun_at < FRESH_SECONDS
 
     @property
     def stale(self) -> bool:
-        """It began for a job that did not come: now() would be too early for the next."""
-        return self._begun_at is not None and time.monotonic() - self._begun_at > FRESH_SECONDS
+        return self._begun_at is not None and not self.fresh
 
     async def begin(self) -> None:
         if self.stale:
             await self.roll_back()
-        if not self.begun:
+        if self._begun_at is None:
             await self.conn.execute("begin")
             self._begin_on_our_side()
 
     async def complete(self, job: Claimed, output: Any, *, go_on: bool) -> None:
         """Complete the job and commit; with `go_on` begin the next. Raises what the server says of any of these."""
         text = store.completion(job, output)
-        await self.conn.execute(f"{text}; commit; begin" if go_on else f"{text}; commit")
+        await self.conn.execute(f"{text}; commit and chain" if go_on else f"{text}; commit")
         self._end_on_our_side()
         if go_on:
             self._begin_on_our_side()
 
     async def roll_back(self) -> None:
-        if self.begun:
+        if self._begun_at is not None:
             await self.conn.execute("rollback")
             self._end_on_our_side()
 
-    # asyncpg sends BEGIN and COMMIT by themselves, each a round trip. Beside that it keeps one fact, the outermost
-    # transaction, for which it has no public name; its range is pinned, and tests hold this.
-
     def _begin_on_our_side(self) -> None:
-        transaction = self.conn.transaction()
-        transaction._connection._top_xact = transaction
+        self._connection._top_xact = self._outermost
         self._begun_at = time.monotonic()
 
     def _end_on_our_side(self) -> None:
-        self.conn.transaction()._connection._top_xact = None
+        self._connection._top_xact = None
         self._begun_at = None

@@ -6,8 +6,10 @@ import hashlib
 import hmac
 import json
 import logging
+import socket
 import ssl
 import time
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from tests.builtin.receiver import Receiver, answer, receiver
 
 OLD, NEW = b"o" * 24, b"n" * 32
 BOTH = " ".join("whsec_" + base64.b64encode(key).decode() for key in (NEW, OLD))
+HUGE = 16 * 2**20
 TOKEN = "s3cr3t-t0ken-of-ours"
 
 
@@ -152,6 +155,37 @@ async def test_an_answer_that_breaks_off_or_is_not_http_is_a_network_error(
         await attempt(http, {"url": here.url()})
 
     assert caught.value.code == "NETWORK_ERROR"
+
+
+async def test_a_delivery_that_is_stopped_half_sent_is_closed_at_once(http: Handler) -> None:
+    """Its task is cancelled, as a worker does with an attempt that was called off."""
+    begun, stopped, seen = asyncio.Event(), asyncio.Event(), asyncio.Queue[int]()
+
+    async def read_late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        begun.set()
+        await stopped.wait()
+        size = 0
+        with suppress(ConnectionError):
+            while part := await reader.read(65_536):
+                size += len(part)
+        seen.put_nowait(size)
+        writer.close()
+
+    # A narrow way: most of the message is still with the sender when it is stopped.
+    narrow = socket.create_server(("127.0.0.1", 0))
+    narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    async with await asyncio.start_server(read_late, sock=narrow, limit=1024) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        sending = asyncio.create_task(attempt(http, {"url": url, "body": "x" * HUGE}))
+        await begun.wait()
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        stopped.set()
+        received = await asyncio.wait_for(seen.get(), 10)
+
+    assert 0 < received < HUGE
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "nowhere.invalid"])
@@ -323,7 +357,11 @@ async def test_the_address_that_was_judged_is_the_one_that_is_connected_to(
 
 
 def names_mean(monkeypatch: pytest.MonkeyPatch, addresses: list[str]) -> list[str]:
-    """A name server that says something else each time."""
+    """A name server that says something else each time.
+
+    The one part that is not real: the system's resolver asks whom /etc/resolv.conf names, at port 53, and glibc lets no
+    process name another server for itself. What is asked for numbers, the judgement and the connection are real.
+    """
     loop = asyncio.get_running_loop()
     ask = loop.getaddrinfo
     left = list(addresses)

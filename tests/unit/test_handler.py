@@ -167,3 +167,15 @@ def test_an_id_may_be_part_of_a_payload() -> None:
     read = job("work")(by_id).read('{"id": "0199a5b0-7c1e-7d3a-9a55-3f2f6d1c8e42"}')
 
     assert read == {"id": UUID("0199a5b0-7c1e-7d3a-9a55-3f2f6d1c8e42")}
+
+
+def test_an_isolated_class_has_no_hooks_of_its_own_for_they_would_never_meet_its_instance() -> None:
+    with pytest.raises(InvalidArgument, match=r"on_start is .* another process than its class.*on_start=…"):
+        job("work", isolation="process")(WithExecute)
+
+    handler = job("work", isolation="process", on_start=in_a_thread)(WithoutHooks)
+    assert handler.bind_hooks().hooks == {"on_start": in_a_thread}
+
+
+class WithoutHooks:
+    async def execute(self) -> None: ...

@@ -236,6 +236,28 @@ def _line(ctx: Context) -> int:
     return number
 
 
+CALLED: list[Any] = []
+MADE: list[int] = []
+
+
+def noting(name: str) -> Any:
+    """A hook that says what it was told, and where it ran."""
+
+    async def hook(ctx: Context, *about: Any) -> None:
+        CALLED.append((name, os.getpid(), ctx.state, *about))
+
+    return hook
+
+
+@job("hooked", isolation="process", on_start=noting("start"), on_success=noting("success"), on_end=noting("end"))
+class Hooked:
+    def __init__(self) -> None:
+        MADE.append(os.getpid())
+
+    async def execute(self) -> Any:
+        return [MADE, CALLED]
+
+
 @job("deep_breath", isolation="process")
 async def deep_breath() -> str:
     return "alive"

@@ -20,10 +20,11 @@ JOBS = '''\
 """The handlers of a shop, as its people would write them."""
 
 import asyncio
+import signal
 import threading
 from contextlib import asynccontextmanager
 
-from ostinato import Context, PermanentError, job
+from ostinato import Context, PermanentError, SyncContext, job
 
 
 @asynccontextmanager
@@ -31,6 +32,12 @@ async def lifespan():
     print("opened", flush=True)
     yield {"greeting": "hello"}
     print("closed", flush=True)
+
+
+@asynccontextmanager
+async def never_closed():
+    yield
+    threading.Event().wait()
 
 
 @job("greet")
@@ -63,6 +70,37 @@ async def ignore(ctx: Context):
             await asyncio.sleep(60)
         except asyncio.CancelledError:
             pass
+
+
+@job("finish")
+async def finish(ctx: Context):
+    ctx.logger.info("begins")
+    await asyncio.sleep(1)
+    ctx.logger.info("finishes")
+
+
+@job("obey")
+async def obey(ctx: Context):
+    ctx.logger.info("waits")
+    try:
+        await asyncio.sleep(60)
+    finally:
+        ctx.logger.info("was told: %s", ctx.cancelled.reason)
+
+
+@job("deaf")
+def deaf(ctx: Context):
+    ctx.logger.info("is deaf")
+    threading.Event().wait()
+
+
+@job("deaf_process", isolation="process")
+def deaf_process(ctx: SyncContext):
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    ctx.progress("deaf")
+    while True:
+        signal.pause()
 
 
 @job("leak")

@@ -1,6 +1,7 @@
 """Handlers of the workers that the tests start as processes of their own. They tell the database what they did."""
 
 import asyncio
+import ctypes
 import time
 from typing import Any
 
@@ -31,6 +32,13 @@ async def wait(payload: dict[str, Any], ctx: Context) -> None:
 @job("block")
 async def block(payload: dict[str, Any], ctx: Context) -> None:
     time.sleep(payload["seconds"])  # noqa: ASYNC251
+
+
+@job("hold", max_attempts=20, backoff="200ms")
+async def hold(payload: dict[str, Any], ctx: Context) -> None:
+    """Keeps the interpreter to itself, as a C library may: no thread of its process moves. The next one is well."""
+    if ctx.attempt == 1:
+        ctypes.PyDLL(None).sleep(payload["seconds"])
 
 
 def limited(name: str) -> Any:

@@ -1,6 +1,9 @@
 """Isolated jobs through a worker: what their processes do becomes what the database says."""
 
 import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from ostinato import enqueue, store
@@ -8,6 +11,7 @@ from ostinato.lifecycle import State
 from ostinato.settings import Settings
 from ostinato.store import Cancellation, Job
 from ostinato_worker import Worker
+from tests.worker import jobs
 
 SETTINGS = Settings(max_attempts=1)
 
@@ -51,6 +55,27 @@ async def test_its_timeout_ends_a_process_that_listens_to_nothing(dsn: str, conn
     done = await ran(dsn, conn, "deaf", {"ignores": ["SIGTERM"]}, timeout="300ms")
 
     assert (done.state, done.error_code) == (State.DEAD_LETTERED, "TIMEOUT")
+
+
+async def test_its_hooks_run_in_the_worker_and_its_class_is_made_in_its_process_alone(dsn: str, conn: Any) -> None:
+    @asynccontextmanager
+    async def state() -> AsyncIterator[str]:
+        yield "the worker's"
+
+    made = await enqueue(conn, "hooked", {})
+    jobs.CALLED.clear()
+    await asyncio.wait_for(Worker(dsn, "tests.worker.jobs", settings=SETTINGS, state=state).drain(), 30)
+    done = await store.get_job(conn, made.id)
+
+    here = os.getpid()
+    [process], called_there = done.output
+    assert (process != here, called_there) == (True, [])
+    assert jobs.MADE == []
+    assert [
+        ("start", here, "the worker's"),
+        ("success", here, "the worker's", done.output),
+        ("end", here, "the worker's"),
+    ] == jobs.CALLED
 
 
 async def test_calling_it_off_ends_its_process(dsn: str, conn: Any) -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import perf_counter
 from uuid import uuid4
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -79,7 +80,10 @@ def test_latency_is_from_when_a_job_was_due_by_the_databases_clock() -> None:
     database = datetime.now(UTC) + timedelta(minutes=5)
     tally.clock(database)
 
-    tally.claimed([claimed(run_at=database - timedelta(seconds=2)), claimed(run_at=database + timedelta(seconds=2))])
+    jobs = [claimed(run_at=database - timedelta(seconds=2)), claimed(run_at=database + timedelta(seconds=2))]
+    tally.claimed(jobs)
+    for job in jobs:
+        tally.began(job, perf_counter())
 
     found = shown(tally)
     assert found["ostinato_queue_latency_seconds_bucket{job_type=greet,le=0.005}"] == 1
@@ -95,6 +99,22 @@ def test_the_time_is_the_databases() -> None:
     tally.clock(database)
 
     assert abs(tally.now() - database) < timedelta(minutes=1)
+
+
+def test_latency_ends_when_a_job_begins_and_not_when_it_is_claimed() -> None:
+    tally = Tally()
+    ahead = claimed(run_at=datetime.now(UTC) - timedelta(seconds=2))
+    tally.clock(datetime.now(UTC))
+
+    tally.claimed([ahead])
+    before = shown(tally)
+    tally.began(ahead, perf_counter() + 10)
+
+    found = shown(tally)
+    assert before["ostinato_jobs_claimed_total{job_type=greet}"] == 1
+    assert before.get("ostinato_queue_latency_seconds_count{job_type=greet}", 0) == 0
+    assert found["ostinato_queue_latency_seconds_bucket{job_type=greet,le=10.0}"] == 0
+    assert found["ostinato_queue_latency_seconds_bucket{job_type=greet,le=30.0}"] == 1
 
 
 def test_a_value_counts_for_its_bound_and_all_above() -> None:

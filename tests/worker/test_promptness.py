@@ -9,8 +9,10 @@ import pytest
 
 from ostinato import Context, SyncContext, job, store
 from ostinato.lifecycle import State
+from ostinato.settings import Settings
 from ostinato.store import Cancellation
 from ostinato_worker import Worker
+from ostinato_worker.heart import BEATS
 
 
 async def until(true: Any) -> None:
@@ -49,6 +51,30 @@ async def test_a_running_job_that_is_called_off_stops_within_a_second(dsn: str, 
 
     assert (done.state, done.error_code) == (State.CANCELLED, "CANCELLED")
     assert took < 1
+
+
+async def test_a_cancellation_that_nobody_could_hear_is_found_with_the_next_heartbeat(dsn: str, conn: Any) -> None:
+    """As behind PgBouncer in transaction mode."""
+    lease = timedelta(seconds=6)
+    started = asyncio.Event()
+
+    @job("work")
+    async def work() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    made = await work.enqueue(conn)
+    async with Worker(f"{dsn}&pgbouncer=true", [work], settings=Settings(lease=lease)):
+        await started.wait()
+        began = asyncio.get_running_loop().time()
+        assert await store.cancel(conn, made.id) is Cancellation.ASKED
+        async with asyncio.timeout(20):
+            while (done := await store.get_job(conn, made.id)).state is State.RUNNING:
+                await asyncio.sleep(0.005)
+        took = asyncio.get_running_loop().time() - began
+
+    assert (done.state, done.error_code) == (State.CANCELLED, "CANCELLED")
+    assert took < lease.total_seconds() / BEATS + 1
 
 
 async def test_a_job_that_is_enqueued_while_the_worker_waits_starts_at_once_and_a_delayed_one_when_due(

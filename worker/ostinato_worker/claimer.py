@@ -72,7 +72,7 @@ class Claimer:
         self._news.set()
 
     def freed(self) -> None:
-        """There is a slot more; not each one is worth a claim."""
+        """There may be room again; not for every single job is it worth a claim."""
         if self.has_room or not self.held:
             self._news.set()
 
@@ -96,6 +96,7 @@ class Claimer:
                     await self._wait_for_work()
                 else:
                     await self._news.wait()
+                    self.last_full = self._loop.time()
 
     @property
     def has_room(self) -> bool:
@@ -114,6 +115,11 @@ class Claimer:
                 if room and not self.held and self.worker_id is not None:
                     return
                 await self._news.wait()
+
+    def doubt(self) -> None:
+        """It may hold more than it knows of."""
+        self._unsure = True
+        self._news.set()
 
     async def settled(self) -> None:
         """Until no claim is under way."""

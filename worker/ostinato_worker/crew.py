@@ -2,14 +2,15 @@
 
 A **carrier** is a task that takes one job after the other. A handler that never waits is done in its first step, and
 costs no task of its own. One that does wait keeps its carrier for itself, so that `asyncio.current_task()`, timeouts
-and cancellation are its own, and another carrier goes on. Each attempt has a copy of the context variables.
+and cancellation are its own, and another carrier goes on; once it is free again, it looks whether one does. Each
+attempt has a copy of the context variables.
 """
 
 import asyncio
 import contextvars
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Collection, Coroutine, Generator
 from time import perf_counter
 from typing import Any, Final
 from uuid import UUID
@@ -75,6 +76,7 @@ class Crew:
         self._tally = tally
         self._carriers: set[asyncio.Task[None]] = set()
         self._carrying = False
+        self.frozen = False  # what waits is being given back, from another thread
         self._still = asyncio.Event()
         self._still.set()
         self._loop = asyncio.get_running_loop()
@@ -96,6 +98,24 @@ class Crew:
     def give_back(self) -> None:
         """What has not begun."""
         self._drop(Released())
+
+    def freeze(self) -> list[Claimed]:
+        """From another thread, while the event loop is blocked: what has not begun, and does not begin until `thaw`.
+
+        The race: the loop may go on at any moment. A carrier looks at the flag after it has taken a job: either it sees
+        the flag and puts the job back, or it had taken the job before we look.
+        """
+        self.frozen = True
+        return list(self.waiting)
+
+    def thaw(self, gone: Collection[int]) -> list[Claimed]:
+        """Go on, without those whose leases are gone; they come back, if nobody else has ended them meanwhile."""
+        self.frozen = False
+        taken = [job for job in self.waiting if job.lease in gone]
+        self.waiting = deque(job for job in self.waiting if job.lease not in gone)
+        self._carry_on()
+        self._look_whether_still()
+        return taken
 
     async def idle(self) -> None:
         """Until nothing waits or runs."""
@@ -145,7 +165,7 @@ class Crew:
 
     def _carry_on(self) -> None:
         """One carrier at a time looks for the next job; whoever is kept by one is no longer looking."""
-        if not self._carrying and self.waiting and self.busy < self.concurrency:
+        if not self._carrying and self.waiting and self.busy < self.concurrency and not self.frozen:
             self._carrying = True
             carrier = self._loop.create_task(self._carry(), name="ostinato-carrier")
             self._carriers.add(carrier)
@@ -156,7 +176,12 @@ class Crew:
         me = asyncio.current_task()
         assert me is not None
         while self.waiting and self.busy < self.concurrency:
-            attempt = self._pipeline.resolve(self.waiting.popleft())
+            job = self.waiting.popleft()
+            if self.frozen:
+                self.waiting.appendleft(job)
+                break
+            attempt = self._pipeline.resolve(job)
+            self._tally.began(attempt.job, attempt.began)
             work, context = self._pipeline.run(attempt), contextvars.copy_context()
             try:
                 waits_for = context.run(work.send, None)
@@ -170,7 +195,11 @@ class Crew:
                     breath = self._loop.time() + BREATH
                 continue
             await self._stay_with(attempt, Rest(work, context, waits_for), me)
-            return
+            if self._carrying or me.cancelling():
+                self._carry_on()
+                return
+            self._carrying = True
+            breath = self._loop.time() + BREATH
         self._carrying = False
         self._carry_on()
         self._look_whether_still()
@@ -185,12 +214,12 @@ class Crew:
         self._carry_on()
         try:
             verdict = await rest
-            self._give(attempt, verdict)
         finally:
             self.busy -= 1
             for timer in attempt.timers:
                 timer.cancel()
-            self._carry_on()
+        self._give(attempt, verdict)
+        if attempt.late:
             self._freed()
 
     def _stop(self, attempt: Attempt, reason: str) -> None:
@@ -203,8 +232,8 @@ class Crew:
         """It was told to stop and does not: its verdict is given without it, though it keeps its slot."""
         if attempt.late or attempt.returned or attempt.job.lease not in self.running:
             return
-        name, lasted = attempt.job.job_type, self._stop_grace
-        LOG.error("job %s (%s) did not stop within %g s (%s): it keeps a slot", attempt.job.id, name, lasted, reason)
+        name, job_id = attempt.job.job_type, attempt.job.id
+        LOG.error("job %s (%s) does not stop though it was told to (%s): it keeps a slot", job_id, name, reason)
         self._give(attempt, attempt.verdict or judge(attempt, asyncio.CancelledError()))
         attempt.late = True
 

@@ -17,16 +17,21 @@ from uuid import UUID
 
 from ostinato import store
 from ostinato.database import Database
+from ostinato.errors import OstinatoError
+from ostinato.postgres import DATABASE_ERRORS
 from ostinato.store import Renewal
+from ostinato_worker.relief import Relief
 
 LOG: Final = logging.getLogger("ostinato.worker")
 BEATS: Final = 3  # in each lease
 MARGIN: Final = 0.85  # of a lease, after which ours counts as lost: others may have the jobs at 1
 PATIENCE: Final = 0.5  # between two tries
+LONGEST_SILENCE: Final = 1.0  # seconds that the worker's event loop may not answer for
+LAST_BEAT: Final = 2.0  # seconds to close its connection
 
 
 class Heart:
-    """`renewed`, `failed` and `lost` are called in the event loop that made it."""
+    """`renewed`, `failed` and `lost` are called in the event loop that made it; `relief` helps if that is blocked."""
 
     def __init__(
         self,
@@ -37,6 +42,7 @@ class Heart:
         renewed: Callable[[Renewal], None],
         failed: Callable[[str], None],
         lost: Callable[[str], None],
+        relief: Relief,
     ) -> None:
         self._database = database
         self._worker_id = worker_id
@@ -44,6 +50,8 @@ class Heart:
         self._renewed = renewed
         self._failed = failed
         self._lost = lost
+        self._relief = relief
+        self._heard = True  # whether the worker's loop has answered
         self._loop = asyncio.get_running_loop()
         self._own_loop: asyncio.AbstractEventLoop | None = None
         self._ended = asyncio.Event()
@@ -67,7 +75,7 @@ class Heart:
 
     async def stop(self) -> None:
         self.halt()
-        await asyncio.to_thread(self._thread.join, self._lease.total_seconds())
+        await asyncio.to_thread(self._thread.join, LAST_BEAT)
 
     def _beat(self) -> None:
         try:
@@ -79,13 +87,14 @@ class Heart:
     async def _live(self) -> None:
         """Whatever a renewal waits for, a connection or its closing too: the end of the lease is told in time."""
         self._own_loop = asyncio.get_running_loop()
+        relieving = asyncio.create_task(self._relieve())
         tasks = [asyncio.create_task(self._renew()), asyncio.create_task(self._watch())]
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if not self._stopped:
             self._tell(self._lost, next(iter(done)).result())
-        for task in tasks:
+        for task in (*tasks, relieving):
             task.cancel()
-        await asyncio.wait(tasks)
+        await asyncio.wait((*tasks, relieving))
 
     async def _watch(self) -> str:
         while not self._stopped and (left := self.held_until - time.monotonic()) > 0:
@@ -103,6 +112,23 @@ class Heart:
                 LOG.warning("could not renew the lease: %s: %s", type(error).__name__, error)
                 await self._pause(PATIENCE)
         return ""
+
+    async def _relieve(self) -> None:
+        """What a worker whose event loop is blocked has claimed ahead must not wait for that."""
+        while not self._stopped:
+            await self._pause(LONGEST_SILENCE / 2)
+            if not self._relief.is_needed:
+                continue  # an idle worker is left alone
+            self._heard = False
+            self._loop.call_soon_threadsafe(self._hear)
+            await self._pause(LONGEST_SILENCE / 2)
+            if not self._heard and self._relief.is_needed:
+                with contextlib.suppress(*DATABASE_ERRORS, OstinatoError):
+                    async with self._database.connect() as conn:
+                        await self._relief.give_back(conn)
+
+    def _hear(self) -> None:
+        self._heard = True
 
     async def _renew_on(self, conn: store.Connection) -> bool:
         """Until told to stop, or False if the worker holds nothing any more."""

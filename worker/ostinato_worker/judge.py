@@ -20,6 +20,8 @@ MOST_TRACE: Final = 2_000
 
 def judge(attempt: Attempt, error: BaseException) -> Verdict:
     """Why it was told to stop comes before what it raised then."""
+    if isinstance(error, NotBegun) and attempt.ctx.cancelled.reason in (None, TIMEOUT):
+        return Released()  # what was up was the time for a connection, not the handler's
     match attempt.ctx.cancelled.reason:
         case str(reason) if reason == TIMEOUT:
             return timed_out(attempt)
@@ -31,8 +33,6 @@ def judge(attempt: Attempt, error: BaseException) -> Verdict:
             return Stopped(None if isinstance(error, asyncio.CancelledError) else said(error))
     if isinstance(error, LeaseLost):
         return Lost()
-    if isinstance(error, NotBegun):
-        return Released()
     if isinstance(error, Snooze):
         return Snoozed(error.delay, error.until)
     return settled(attempt, _failure(error))

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from datetime import datetime
 from typing import Any, Final
 
@@ -22,23 +23,31 @@ class WorkerLine:
         state: Any,
         lost: Callable[[int], None],
         now: Callable[[], datetime],
+        patience: float,
     ) -> None:
         self.now = now
         self.namespace = namespace
         self.state = state
         self._database = database
         self._lost = lost
+        self._patience = patience
         self._loop = asyncio.get_running_loop()
 
     async def progress(self, job: Claimed, value: Any) -> None:
-        if not await store.progress(self._database.pool, job.held, value):
+        async with self._database.borrow(self._patience) as conn:
+            held = await store.progress(conn, job.held, value)
+        if not held:
             self._lost(job.lease)
 
     async def emit(self, job: Claimed, event: Any) -> None:
-        await store.emit(self._database.pool, job.held, attempt=job.attempt, event=event)
+        async with self._database.borrow(self._patience) as conn:
+            await store.emit(conn, job.held, attempt=job.attempt, event=event)
 
     async def enqueue(self, job_type: str, payload: Any, tx: Any, options: dict[str, Any]) -> Enqueued:
-        return await enqueue(self._database.pool if tx is None else tx, job_type, payload, **options)
+        where = self._database.borrow(self._patience) if tx is None else nullcontext(tx)
+        async with where as conn:
+            made: Enqueued = await enqueue(conn, job_type, payload, **options)
+        return made
 
     def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
         return wait_from_thread(self._loop, work)

@@ -41,8 +41,8 @@ class Metrics(Collector):
     def _jobs(self) -> Iterator[Metric]:
         tally = self._tally
         claimed = CounterMetricFamily("ostinato_jobs_claimed", "Jobs claimed.", labels=["job_type"])
-        for name, histogram in tally.latency.items():
-            claimed.add_metric([name], sum(histogram.buckets))
+        for name, count in tally.claims.items():
+            claimed.add_metric([name], count)
         yield claimed
         finished = CounterMetricFamily(
             "ostinato_attempts_finished",
@@ -57,7 +57,7 @@ class Metrics(Collector):
         yield _histogram("ostinato_attempt_duration_seconds", "How long attempts took.", tally.attempts)
         yield _histogram(
             "ostinato_queue_latency_seconds",
-            "From when a job was due until it was claimed, by the database's clock.",
+            "From when a job was due until its handler began, by the database's clock.",
             tally.latency,
         )
 

@@ -12,12 +12,13 @@ from ostinato.newjob import LARGEST, check_integer, check_timeout
 from ostinato.settings import Settings
 
 MOST_QUEUES = 100
+GOODBYE = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """`grace`: how long running jobs may go on after the first SIGTERM. `stop_grace`: how long one may take to end
-    after it was told to, before its verdict is given without it."""
+    """`grace`: all that a worker may take from the first SIGTERM to its end. `stop_grace`: how long an attempt may take
+    to end after it was told to, before its verdict is given without it."""
 
     queues: Sequence[str]
     namespace: str
@@ -27,11 +28,21 @@ class Options:
     lease: timedelta
     timeout: timedelta | None = None
     grace: timedelta = timedelta(seconds=25)
-    stop_grace: timedelta = timedelta(seconds=10)
+    stop_grace: timedelta = timedelta(seconds=5)
     pool: str | None = None
     pod: str | None = None
     health_port: int | None = None
     info: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def notice(self) -> timedelta:
+        """So long before the end of the grace running jobs are told to stop: half of it is theirs in any case."""
+        return min(self.stop_grace, self.grace / 2)
+
+    @property
+    def goodbye(self) -> timedelta:
+        """So long before it whoever did not stop is given up: it takes a moment to write down what became of them."""
+        return min(GOODBYE, self.notice / 2)
 
     @classmethod
     def read(

@@ -48,7 +48,7 @@ class Pipeline:
             why = str(error) if isinstance(error, ValueError) else said(error)
             return Failed(Code.PAYLOAD_INVALID, why[:1_000], permanent=True)
         try:
-            attempt.bound = handler.bind()
+            attempt.bound = handler.bind_hooks() if handler.isolation else handler.bind()
             if attempt.bound.hooks:
                 await hooks.before(attempt)
             verdict = self._normalise(attempt, await self._perform(attempt, handler, payload))

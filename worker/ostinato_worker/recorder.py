@@ -69,6 +69,13 @@ class Recorder:
                         await (self._complete() if self._completed else self._record_others())
                 self._idle.set()
 
+    def given_back(self, jobs: list[Claimed]) -> None:
+        """It is in the database."""
+        self._count("released", len(jobs))
+        for job in jobs:
+            self._tally.ended(job, "released")
+        self._recorded(len(jobs))
+
     async def flushed(self) -> None:
         await self._idle.wait()
 
@@ -94,12 +101,11 @@ class Recorder:
         self._news.set()
         if released := [job for job, verdict in self._others if isinstance(verdict, Released)]:
             await store.release(self._conn, released)
-            self._count("released", len(released))
-            for job in released:
-                self._tally.ended(job, "released")
-            self._others = deque(each for each in self._others if not isinstance(each[1], Released))
-            self._recorded(len(released))
-        if self._others:
+            # Not all that are released: others may have been put there meanwhile.
+            leases = {job.lease for job in released}
+            self._others = deque(each for each in self._others if each[0].lease not in leases)
+            self.given_back(released)
+        if self._others and not isinstance(self._others[0][1], Released):
             job, verdict = self._others[0]
             name, outcome = await self._record_somehow(job, verdict)
             self._others.popleft()
@@ -129,8 +135,10 @@ class Recorder:
                 name, outcome = "snoozed", await store.snooze(conn, job.held, delay=delay, until=until)
             case Stopped(message):
                 name, outcome = "cancelled", await store.stop(conn, job.held, message=message)
-            case _:
+            case Lost():
                 name, outcome = "lost", Outcome.LOST
+            case _:
+                raise AssertionError(f"{type(verdict).__name__} is not recorded one by one")
         if outcome is Outcome.LOST:
             return await self._settle_lost(job, verdict)
         return name, outcome

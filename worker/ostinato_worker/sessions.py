@@ -5,6 +5,7 @@ PgBouncer in transaction mode.
 """
 
 import asyncio
+from collections import deque
 from contextlib import suppress
 from typing import Final
 from uuid import UUID
@@ -15,8 +16,8 @@ from ostinato.postgres import DATABASE_ERRORS, PostgresPool
 from ostinato.store import Held
 from ostinato.transaction import Transaction
 
-LAST: Final = 1
 FIRST: Final = 8
+LAST_CARE: Final = 1.0  # seconds to clean up a connection before the end
 NOBODY: Final = Held(UUID(int=0), 0)
 
 
@@ -32,41 +33,29 @@ class Sessions:
         self._pool = pool
         self._most = most
         self._patience = patience  # for what a server does at once, or not at all
+        self._free: list[Transaction] = []
         self._opened = 0
-        self._uses = 0
-        # None is the leave to open one more: it comes after all that are free, and is there while there may be more.
-        self._free: asyncio.PriorityQueue[tuple[int, Transaction | None]] = asyncio.PriorityQueue()
-        self._free.put_nowait((LAST, None))
+        self._opening = False
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def open_first(self) -> None:
         """Some, before jobs need them: what a server prepares for a new session takes it longer than most jobs."""
-        self._free.get_nowait()
-        try:
-            with suppress(*DATABASE_ERRORS):  # jobs will find out, and say so
-                await asyncio.gather(*(self._rehearse() for _ in range(min(self._most, FIRST))))
-        finally:
-            if self._opened < self._most:
-                self._free.put_nowait((LAST, None))
+        with suppress(*DATABASE_ERRORS):  # jobs will find out, and say so
+            await asyncio.gather(*(self._rehearse() for _ in range(min(self._most, FIRST))))
 
     async def take(self) -> Transaction:
         """One that has begun."""
-        _, kept = await self._free.get()
-        if kept and kept.begun and not kept.stale:
-            return kept
-        try:
-            if kept is not None:
-                # It may have broken while nobody used it; then a new one may not.
-                with suppress(*DATABASE_ERRORS):
-                    return await self._begin(kept)
-                _, kept = await self._free.get()
-            return await self._begin(kept or await self._open())
-        except DATABASE_ERRORS as error:
-            raise NotBegun(str(error)) from error
+        while True:
+            if self._free:
+                return await self._begun(self._free.pop())
+            if self._opened < self._most and not self._opening:
+                return await self._begun(None)
+            await self._turn()
 
     def keep(self, transaction: Transaction) -> None:
         """It ended well."""
-        self._uses += 1
-        self._free.put_nowait((-self._uses, transaction))
+        self._free.append(transaction)
+        self._next_turn()
 
     async def give_up(self, transaction: Transaction) -> None:
         """It did not: its connection goes back to the pool, to be cleaned up or closed."""
@@ -80,47 +69,42 @@ class Sessions:
 
     async def end_stale(self) -> None:
         """What began for a job that did not come: nobody shall see our sessions idle in transaction for long."""
-        free = [self._free.get_nowait() for _ in range(self._free.qsize())]
-        stale = {transaction for _, transaction in free if transaction and transaction.stale}
-        for place, transaction in free:
-            if transaction not in stale:
-                self._free.put_nowait((place, transaction))
+        stale = [transaction for transaction in self._free if transaction.stale]
+        self._free = [transaction for transaction in self._free if transaction not in stale]
         for transaction in stale:
             await self.give_up(transaction)
 
     async def close(self) -> None:
-        while not self._free.empty():
-            _, transaction = self._free.get_nowait()
-            if transaction is not None:
-                await self.give_up(transaction)
+        free, self._free = self._free, []
+        for transaction in free:
+            if transaction.fresh or transaction.stale:
+                cut_off(transaction.conn)
+        back = (self._pool.release(transaction.conn, timeout=LAST_CARE) for transaction in free)
+        await asyncio.gather(*back, return_exceptions=True)
+
+    async def _begun(self, kept: Transaction | None) -> Transaction:
+        if kept and kept.fresh:
+            return kept
+        try:
+            if kept:
+                # It may have broken while nobody used it; then a new one may not.
+                with suppress(*DATABASE_ERRORS):
+                    return await self._begin(kept)
+            return await self._begin(await self._open())
+        except DATABASE_ERRORS as error:
+            raise NotBegun(str(error)) from error
 
     async def _open(self) -> Transaction:
-        try:
-            transaction = Transaction(await self._pool.acquire())
-            self._opened += 1
-        finally:
-            if self._opened < self._most:
-                self._free.put_nowait((LAST, None))
-        return transaction
-
-    async def _rehearse(self) -> None:
-        """Complete a job that does not exist."""
+        self._opening = True
         self._opened += 1
         try:
-            transaction = Transaction(await self._pool.acquire())
+            return Transaction(await self._pool.acquire())
         except BaseException:
             self._opened -= 1
             raise
-        try:
-            await transaction.begin()
-            await store.complete_one(transaction.conn, NOBODY)
-        except BaseException:
-            cut_off(transaction.conn)
-            self._opened -= 1
-            await self._pool.release(transaction.conn)
-            raise
-        await transaction.roll_back()
-        self.keep(transaction)
+        finally:
+            self._opening = False
+            self._next_turn()
 
     async def _begin(self, transaction: Transaction) -> Transaction:
         try:
@@ -132,8 +116,35 @@ class Sessions:
             raise
         return transaction
 
+    async def _rehearse(self) -> None:
+        """Complete a job that does not exist."""
+        transaction = await self._begin(await self._open())
+        try:
+            await store.complete_one(transaction.conn, NOBODY)
+        except BaseException:
+            await self.give_up(transaction)
+            raise
+        await transaction.roll_back()
+        self.keep(transaction)
+
     async def _let_go(self, transaction: Transaction) -> None:
-        if self._opened == self._most:
-            self._free.put_nowait((LAST, None))
         self._opened -= 1
-        await asyncio.shield(self._pool.release(transaction.conn))
+        self._next_turn()
+        with suppress(*DATABASE_ERRORS):  # it cannot be cleaned up; that must not hide what went wrong
+            await asyncio.shield(self._pool.release(transaction.conn, timeout=self._patience))
+
+    async def _turn(self) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except BaseException:
+            if turn.done() and not turn.cancelled():
+                self._next_turn()  # it came, but too late for us
+            raise
+
+    def _next_turn(self) -> None:
+        while self._waiting:
+            if not (turn := self._waiting.popleft()).done():
+                return turn.set_result(None)
+        return None

@@ -74,11 +74,12 @@ class Histogram:
 
 
 class Tally:
-    """`latency`: from when jobs were due until they were claimed. `attempts`: how long they took. Both by type."""
+    """`latency`: from when jobs were due until their handlers began. `attempts`: how long they took. Both by type."""
 
     def __init__(self) -> None:
         self.latency: defaultdict[str, Histogram] = defaultdict(partial(Histogram, LATENCY_BOUNDS))
         self.attempts: defaultdict[str, Histogram] = defaultdict(partial(Histogram, ATTEMPT_BOUNDS))
+        self.claims: Counter[str] = Counter()
         self.completions: Counter[str] = Counter()
         self.others: Counter[tuple[str, str, str]] = Counter()  # type, outcome, code
         self.failures: Counter[str] = Counter()  # of our own loops, which then begin again
@@ -86,11 +87,13 @@ class Tally:
         self.late_renewals = 0  # tries that failed
         self.leases_lost = 0
         self._ahead = 0.0  # how far the database's clock is ahead of ours, in seconds
+        self._zero = time.time() - time.perf_counter()  # what the database's clock says at 0 of ours for attempts
         self._codes: set[str] = set(Code)
 
     def know(self, job_types: Iterable[str]) -> None:
         """Zeros too are news: a rate needs a value from before the first job."""
         for name in job_types:
+            self.claims[name] += 0
             self.completions[name] += 0
             self.latency[name], self.attempts[name]
 
@@ -103,14 +106,17 @@ class Tally:
         return datetime.fromtimestamp(time.time() + self._ahead, UTC)
 
     def claimed(self, jobs: Iterable[Claimed]) -> None:
-        now, latency = time.time() + self._ahead, self.latency
-        for job in jobs:
-            late = now - job.run_at.timestamp()
-            # As Histogram.observe, but a call less for each job.
-            histogram = latency[job.job_type]
-            histogram.buckets[bisect_left(LATENCY_BOUNDS, late)] += 1
-            if late > 0:
-                histogram.sum += late
+        self._zero = time.time() + self._ahead - time.perf_counter()  # anew each time: clocks are set
+        self.claims.update(map(TYPE, jobs))
+
+    def began(self, job: Claimed, at: float) -> None:
+        """`at` by `perf_counter`. What was claimed ahead began later than it was claimed."""
+        late = at + self._zero - job.run_at.timestamp()
+        # As Histogram.observe, but a call less for each job.
+        histogram = self.latency[job.job_type]
+        histogram.buckets[bisect_left(LATENCY_BOUNDS, late)] += 1
+        if late > 0:
+            histogram.sum += late
 
     def tried(self, job_type: str, seconds: float) -> None:
         self.attempts[job_type].observe(seconds)

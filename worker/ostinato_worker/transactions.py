@@ -4,20 +4,21 @@ The fence makes the effects happen once: a worker that lost its lease finds noth
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ostinato import store
 from ostinato.database import cut_off
 from ostinato.failures import Code, TransientError
 from ostinato.postgres import DATABASE_ERRORS
 from ostinato.transaction import Transaction
-from ostinato_worker.sessions import Sessions
+from ostinato_worker.attempt import TIMEOUT, Attempt
+from ostinato_worker.backing_off import BackOff
+from ostinato_worker.sessions import NotBegun, Sessions
 from ostinato_worker.verdict import COMMITTED, Committed
 
-if TYPE_CHECKING:
-    from ostinato_worker.attempt import Attempt
-
+LOG: Final = logging.getLogger("ostinato.worker")
 LOOK_SECONDS: Final = 1.0
 
 
@@ -36,6 +37,7 @@ class Transactions:
         # Those that wait for the server to end them, by how often we had looked when they began to.
         self._ending: dict[Transaction, int] = {}
         self._looks = 0
+        self._back_off = BackOff()
 
     async def watch(self) -> None:
         """For ever: cut off what the server does not answer, and end what began for a job that did not come.
@@ -57,9 +59,9 @@ class Transactions:
             cut_off(transaction.conn)
         await self._sessions.close()
 
-    async def perform(self, attempt: "Attempt", payload: Any) -> Committed:
+    async def perform(self, attempt: Attempt, payload: Any) -> Committed:
         assert attempt.bound is not None
-        transaction = await self._sessions.take()
+        transaction = await self._begun(attempt)
         self._used.add(transaction)
         try:
             attempt.ctx.tx = transaction.conn
@@ -79,7 +81,7 @@ class Transactions:
         self._sessions.keep(transaction)
         return COMMITTED
 
-    async def _complete(self, transaction: Transaction, attempt: "Attempt", output: Any) -> None:
+    async def _complete(self, transaction: Transaction, attempt: Attempt, output: Any) -> None:
         self._ending[transaction] = self._looks
         try:
             await transaction.complete(attempt.job, output, go_on=self._more())
@@ -90,3 +92,22 @@ class Transactions:
             raise TransientError(f"it could not be committed: {error}", code=Code.COMMIT_FAILED) from error
         finally:
             del self._ending[transaction]
+
+    async def _begun(self, attempt: Attempt) -> Transaction:
+        """Given back at once, the job would be claimed again at once: a slot that waits for a moment asks for nothing.
+
+        Those whose connection is there go on meanwhile.
+        """
+        try:
+            try:
+                transaction = await self._sessions.take()
+            except NotBegun as error:
+                LOG.warning("no connection for job %s, which is given back in a moment: %s", attempt.job.id, error)
+                await self._back_off.wait()
+                raise
+        except asyncio.CancelledError as error:
+            if attempt.ctx.cancelled.reason == TIMEOUT:  # a handler that was not called has not taken too long
+                raise NotBegun("its time was up before there was a connection") from None
+            raise error
+        self._back_off.forget()
+        return transaction

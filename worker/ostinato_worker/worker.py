@@ -9,7 +9,7 @@ import logging
 import os
 import platform
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any, Final, Self
@@ -28,6 +28,7 @@ from ostinato_worker.attempt import CANCELLED, LOST, SHUTDOWN
 from ostinato_worker.claimer import Claimer
 from ostinato_worker.condition import Condition
 from ostinato_worker.crew import Crew
+from ostinato_worker.farewell import Farewell
 from ostinato_worker.health import Health
 from ostinato_worker.heart import Heart
 from ostinato_worker.isolation import Isolator
@@ -39,16 +40,17 @@ from ostinato_worker.pace import Pace
 from ostinato_worker.pipeline import Pipeline
 from ostinato_worker.recorder import Recorder
 from ostinato_worker.registry import Jobs, Registry
+from ostinato_worker.relief import Relief
 from ostinato_worker.sessions import Sessions
 from ostinato_worker.signals import Signals
 from ostinato_worker.supervised import supervise
 from ostinato_worker.tally import Tally
 from ostinato_worker.transactions import Transactions
+from ostinato_worker.verdict import Released
 
 LOG: Final = logging.getLogger("ostinato.worker")
 SPARE_CONNECTIONS: Final = 4  # to claim, to record, and for what handlers report
 MOST_CONNECTIONS: Final = 50
-PATIENCE: Final = 5.0  # with a database, at the end
 LONGEST_UNSTARTED: Final = 0.5  # seconds that a job may be held without its turn coming
 
 State = Callable[[], AbstractAsyncContextManager[Any]]
@@ -68,7 +70,7 @@ class Worker:
         state: State | None = None,
         timeout: Duration | None = None,
         grace: Duration = "25s",
-        stop_grace: Duration = "10s",
+        stop_grace: Duration = "5s",
         pool: str | None = None,
         pod: str | None = None,
         health_port: int | None = None,
@@ -95,6 +97,7 @@ class Worker:
         self._stack: AsyncExitStack | None = None
         self._again: asyncio.Task[None] | None = None
         self._drains = False
+        self._farewell = Farewell(self._options)
         self._crew: Crew | None = None
         self._heart: Heart | None = None
         self.id: UUID | None = None
@@ -125,7 +128,8 @@ class Worker:
         if self._stopping is None:
             return  # it has ended, or not begun
         if not self._stopping.is_set():
-            LOG.info("stops: lets running jobs finish, for %g s at most", self._options.grace.total_seconds())
+            most = self._options.grace - self._options.notice
+            LOG.info("stops: lets running jobs finish, for %g s at most", most.total_seconds())
         elif self._crew is not None:
             LOG.warning("stops at once")
             self._crew.give_up_all(SHUTDOWN)
@@ -157,6 +161,10 @@ class Worker:
         """The database's time, as far as this worker knows it: what `ctx.now()` says."""
         return self._tally.now()
 
+    async def parted(self) -> float:
+        """Until all is recorded and the database knows that it is gone; what is left of the grace then, to close."""
+        return await self._farewell.said()
+
     @property
     def _stopped(self) -> asyncio.Event:
         if self._stopping is None:
@@ -166,6 +174,7 @@ class Worker:
     async def _start(self, stack: AsyncExitStack) -> None:
         options = self._options
         self._stopping = self._stopping or asyncio.Event()
+        self._farewell.forget()
         if options.health_port is not None:
             # The first to begin and the last to end: probes want an answer also while the application starts.
             health = Health(lambda: self.condition, Metrics(self._tally, lambda: self.condition))
@@ -175,9 +184,9 @@ class Worker:
         self._database = await stack.enter_async_context(Database.open(self._where, self._settings, largest=largest))
         self._registry = self._jobs.opened(self._database.pool)
         self._tally.know(handler.name for handler in self._registry)
-        self._line = WorkerLine(self._database, options.namespace, state, self._lost_one, self.now)
-        isolator = await stack.enter_async_context(self._isolating())
         patience = options.lease.total_seconds()
+        self._line = WorkerLine(self._database, options.namespace, state, self._lost_one, self.now, patience)
+        isolator = await stack.enter_async_context(self._isolating())
         sessions = Sessions(self._database.pool, self._for_transactions(), patience)
         if any(handler.transaction for handler in self._registry):
             await sessions.open_first()
@@ -208,6 +217,7 @@ class Worker:
         )
         self._pace = pace
         stack.callback(self._abandon)
+        await store.make_partitions(self._database.pool)
         await stack.enter_async_context(self._loops())
         await self._register()
 
@@ -225,7 +235,7 @@ class Worker:
         if not modules:
             yield None
             return
-        # Its ladder has two steps before the last: all of it within the grace of a stop.
+        # Its ladder has two steps before the last: all of it before it would be given up.
         isolator = Isolator(modules, grace=self._options.stop_grace.total_seconds() / 3)
         await isolator.start()
         try:
@@ -264,7 +274,7 @@ class Worker:
 
     async def _register(self) -> None:
         """Be somebody: a new worker each time, also after a lease was lost."""
-        options, pool = self._options, self._database.pool
+        options = self._options
         job_types = self._registry.job_types(options.max_attempts, options.timeout)
         info = {"host": socket.gethostname(), "pid": os.getpid(), "python": platform.python_version()}
         new = NewWorker(
@@ -276,9 +286,9 @@ class Worker:
             pod=options.pod,
             info=info | {"ostinato": ostinato.__version__},
         )
-        await store.make_partitions(pool)
-        self._tally.clock(await store.clock(pool))
-        self.id = worker_id = await store.register_worker(pool, new, lease=options.lease)
+        async with self._database.borrow(options.lease.total_seconds()) as conn:
+            self._tally.clock(await store.clock(conn))
+            self.id = worker_id = await store.register_worker(conn, new, lease=options.lease)
         self._claimer.lanes.limited = [each.name for each in job_types if each.limit]
         self._heart = Heart(
             self._database,
@@ -287,13 +297,18 @@ class Worker:
             renewed=self._renewed,
             failed=self._not_renewed,
             lost=lambda why: self._lost(worker_id, why),
+            relief=Relief(self._working, self._recorder.given_back, self._claimer.doubt),
         )
         self._heart.start()
         LOG.info("worker %s serves %s of %s", worker_id, ", ".join(self._registry.served), ", ".join(options.queues))
 
     def _take(self, jobs: list[Claimed]) -> None:
         self._tally.claimed(jobs)
-        self._working.take(jobs)
+        if not self._stopped.is_set():
+            self._working.take(jobs)
+            return
+        for job in jobs:  # the claim was under way
+            self._recorder.put(job, Released())
 
     def _not_renewed(self, _: str) -> None:
         self._tally.late_renewals += 1
@@ -376,20 +391,18 @@ class Worker:
                 self._working.give_back()
 
     async def _end(self) -> None:
-        """Stop claiming, give back what has not begun, wait for the rest, give that back too, and say goodbye."""
         self._stopped.set()
-        self._claimer.paused = True
-        await _within(PATIENCE, self._claimer.settled())  # what a claim under way brings is given back as well
-        self._working.give_back()
-        await _within(self._options.grace.total_seconds(), self._working.idle())
-        self._working.stop_all(SHUTDOWN)
+        await self._farewell.say(self._claimer, self._working, self._sign_off)
+
+    async def _sign_off(self) -> None:
         await self._working.idle()
-        await _within(self._options.lease.total_seconds(), self._recorder.flushed())
+        await self._recorder.flushed()
         if self._heart:
             await self._heart.stop()
         if self.id is not None:
             with suppress(*DATABASE_ERRORS):
-                await _within(PATIENCE, store.retire_workers(self._database.pool, [self.id]))
+                async with self._database.borrow(self._options.lease.total_seconds()) as conn:
+                    await store.retire_workers(conn, [self.id])
 
     def _abandon(self) -> None:
         """However it ends, also if its own end is cut off: nobody goes on in its name."""
@@ -398,9 +411,3 @@ class Worker:
         if self._heart:
             self._heart.halt()
         self._working.abandon()
-
-
-async def _within(seconds: float, work: Awaitable[Any]) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await work

@@ -42,7 +42,7 @@ class Statement:
 
     def spelled(self, **given: Any) -> str:
         """With the values written out: to be sent in one message with other statements, which takes no parameters."""
-        return self._template % {name: _literal(value) for name, value in given.items()}
+        return self._template % {name: _literal(given[name]) for name in self.parameters}
 
     async def fetch(self, conn: Connection, **given: Any) -> list[Any]:
         return await conn.fetch(self.text, *self._arguments(given))
@@ -61,14 +61,14 @@ class Statement:
 
 
 def _literal(value: UUID | int | str | None) -> str:
-    match value:
-        case None:
-            return "null"
-        case int():
-            return str(value)
-        case _:
-            # As E'', which means the same whatever the session's settings are.
-            return "E'" + str(value).replace("\\", "\\\\").replace("'", "''") + "'"
+    if value is None:
+        return "null"
+    if isinstance(value, int):
+        return str(value)
+    text = str(value)
+    if "\\" in text or "'" in text:
+        text = text.replace("\\", "\\\\").replace("'", "''")
+    return f"E'{text}'"  # which means the same whatever the session's settings are
 
 
 class Choice:

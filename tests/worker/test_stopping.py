@@ -1,0 +1,62 @@
+"""SIGTERM: what runs is finished or given back, no attempt is spent, and the process ends with 0 within the grace."""
+
+import time
+from pathlib import Path
+from signal import SIGTERM
+
+from tests.postgres.conftest import on
+from tests.worker.process import Process, put, state, until, worker
+
+GRACE = 6.0
+ARGUMENTS = ("--jobs", "shop", "--grace", f"{GRACE:g}s", "--stop-grace", "3s")
+
+
+def ended_in(process: Process) -> float:
+    """In seconds from SIGTERM to the exit code, which must be 0."""
+    began = time.monotonic()
+    assert process.end(SIGTERM).code == 0
+    return time.monotonic() - began
+
+
+def retired(dsn: str) -> bool:
+    return bool(on(dsn, lambda conn: conn.fetchval("select bool_and(ended_at is not null) from ostinato.workers")))
+
+
+def test_whatever_runs_the_process_ends_within_the_grace(dsn: str, tmp_path: Path) -> None:
+    names = ("finish", "obey", "ignore", "deaf", "deaf_process")
+    jobs = {name: put(dsn, name) for name in names}
+    with worker(tmp_path, dsn, *ARGUMENTS) as process:
+        told = "select count(*) = 1 from ostinato.jobs where progress is not null"
+        until(lambda: on(dsn, lambda conn: conn.fetchval(told)) or None)
+        for _ in range(4):
+            process.until("begins|waits|ignores|is deaf")
+        took = ended_in(process)
+
+    assert took < GRACE
+    assert {name: tuple(state(dsn, job)) for name, job in jobs.items()} == {
+        "finish": ("completed", 1),
+        **dict.fromkeys(names[1:], ("pending", 0)),
+    }
+    assert retired(dsn)
+    log = "".join(process.log)
+    # Those that can finish are let; then one is told, and only then given up.
+    assert log.index("finishes") < log.index("was told: shutdown") < log.index("does not stop though it was told to")
+
+
+def test_with_nothing_left_to_run_it_ends_at_once(dsn: str, tmp_path: Path) -> None:
+    job = put(dsn, "finish")
+    with worker(tmp_path, dsn, "--jobs", "shop", "--grace", "1h") as process:
+        process.until("begins")
+        took = ended_in(process)
+
+    assert took < 10
+    assert tuple(state(dsn, job)) == ("completed", 1)
+
+
+def test_an_application_that_does_not_close_delays_the_end_for_a_moment_only(dsn: str, tmp_path: Path) -> None:
+    with worker(tmp_path, dsn, *ARGUMENTS, "--state", "shop:never_closed") as process:
+        process.until("serves")
+        took = ended_in(process)
+
+    assert took < GRACE
+    assert retired(dsn)
