@@ -14,7 +14,7 @@ from bench.peers.watch import Row, Watch, say
 from bench.peers.worker import running
 
 DEEP_SECONDS, DEEP_TIMEOUT = 2.0, 60.0
-SETTLE_SECONDS = 5.0
+SETTLE_SECONDS = 15.0  # servers count a session's transactions up to 10 s late, and it takes some to begin
 PINNED = "select backend_xmin is not null from pg_stat_activity where pid = %(pid)s"
 TRANSACTIONS = "select xact_commit + xact_rollback from pg_stat_database where datname = %(name)s"
 

@@ -18,7 +18,7 @@ from ostinato.settings import Settings
 from ostinato_cli.document import show_json
 from ostinato_cli.ending import end_soon
 from ostinato_cli.exits import DONE, NOT_DONE
-from ostinato_worker import Worker
+from ostinato_worker import Worker, memory
 from ostinato_worker.builtin import BuiltinSettings, builtin_handlers
 from ostinato_worker.logs import Format, log_to_stderr
 from ostinato_worker.registry import Source, installed
@@ -47,6 +47,7 @@ def work(settings: Settings, dsn: Dsn, orders: Orders) -> int:
     state = _find_state(orders.state) if orders.state else None
     worker = Worker(dsn, _sources(orders), state=state, settings=settings, **orders.options)
     begun.append(worker)
+    memory.settle()
     with asyncio.Runner(loop_factory=_fast_loops()) as runner:
         runner.run(_work(worker, orders))
     return DONE

@@ -68,6 +68,14 @@ class Database:
         """Behind PgBouncer in transaction mode nobody hears a notification."""
         return self._listen_dsn is not None or self._dsn is None or not self._dsn.pgbouncer
 
+    @property
+    def prepares(self) -> bool:
+        """Whether what a session has prepared is found there again: not behind PgBouncer, where it may be another's."""
+        if self._dsn:
+            return not self._dsn.pgbouncer
+        pool: Any = self.pool
+        return bool(pool._connect_kwargs.get("statement_cache_size") != 0)  # as below
+
     def connect(self) -> AbstractAsyncContextManager[PostgresConnection]:
         """A connection of its own, in whichever thread's event loop asks for it."""
         return connect(self._dsn) if self._dsn else self._as_the_pool_does()

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from typing import Any, Final, Literal, NotRequired, get_type_hints, is_typeddict
 
 from pydantic import TypeAdapter
@@ -100,13 +101,17 @@ class Handler:
     def bind(self) -> "Bound":
         """What one attempt calls. A class gives each attempt an instance of its own, whose methods may be hooks."""
         if not self.is_class:
-            return Bound(self.target, self.hooks, self.takes_payload, self.context_place)
+            return self._bound_function
         instance = self.target()
         methods = {name: getattr(instance, name) for name in HOOKS if hasattr(instance, name)}
         return Bound(instance.execute, methods | dict(self.hooks), self.takes_payload, self.context_place)
 
     def bind_hooks(self) -> "Bound":
         """The part of an isolated job's attempt that the worker itself has: not even a class is made there."""
+        return self._bound_function
+
+    @cached_property
+    def _bound_function(self) -> "Bound":
         return Bound(self.target, self.hooks, self.takes_payload, self.context_place)
 
     def _own_options(self) -> dict[str, Any]:

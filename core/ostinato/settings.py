@@ -37,6 +37,7 @@ class Settings(BaseModel):
     max_attempts: int = 5  # for job types of which nobody said it
     poison: int = 3  # a job that took so many workers with it is not tried again
     lease: timedelta = timedelta(seconds=15)  # a worker that is silent for so long is dead
+    no_handler: timedelta = timedelta(hours=1)  # a due job whose type no worker knew for so long is a dead letter
     keep_history: timedelta = timedelta(days=30)
     keep_workers: timedelta = timedelta(days=1)
 
@@ -98,6 +99,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "max_attempts": _count,
     "poison": _count,
     "lease": _duration,
+    "no_handler": _duration,
     "keep_history": _duration,
     "keep_workers": _duration,
 }

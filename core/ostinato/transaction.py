@@ -6,11 +6,15 @@ message with the commit, and where another job waits its transaction begins in t
 
 import time
 from typing import Any, Final
+from uuid import UUID
+
+import asyncpg
 
 from ostinato import store
-from ostinato.store import Claimed
+from ostinato.store import Claimed, Held
 
 FRESH_SECONDS: Final = 0.1
+NOBODY: Final = Held(UUID(int=0), 0)
 
 
 class Transaction:
@@ -24,6 +28,11 @@ class Transaction:
         self._outermost = conn.transaction()
         self._connection = self._outermost._connection
         self._begun_at: float | None = None
+        self._completion: Any = None
+
+    async def prepare(self) -> None:
+        """Plan once how jobs are completed here."""
+        self._completion = await self._connection.prepare(store.COMPLETE_ONE.text)
 
     @property
     def fresh(self) -> bool:
@@ -41,13 +50,24 @@ class Transaction:
             await self.conn.execute("begin")
             self._begin_on_our_side()
 
-    async def complete(self, job: Claimed, output: Any, *, go_on: bool) -> None:
+    async def complete(self, job: Held | Claimed, output: Any, *, go_on: bool) -> None:
         """Complete the job and commit; with `go_on` begin the next. Raises what the server says of any of these."""
-        text = store.completion(job, output)
-        await self.conn.execute(f"{text}; commit and chain" if go_on else f"{text}; commit")
+        prepared = self._completion and self._completion.get_name()
+        text = store.completion(job, output, prepared=prepared)
+        await self._connection.execute(f"{text}; commit and chain" if go_on else f"{text}; commit")
         self._end_on_our_side()
         if go_on:
             self._begin_on_our_side()
+
+    async def rehearse(self) -> None:
+        """Complete a job that does not exist: what a session does for the first time takes it longest."""
+        await self.begin()
+        try:
+            await self.complete(NOBODY, None, go_on=False)
+        except asyncpg.PostgresError as error:
+            if not store.is_lost(error):
+                raise
+        await self.roll_back()
 
     async def roll_back(self) -> None:
         if self._begun_at is not None:

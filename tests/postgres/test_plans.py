@@ -112,6 +112,7 @@ async def hot(conn: Any) -> list[tuple[str, Statement, dict[str, Any]]]:
         (moves["dead_letter"], fence | why),
         (moves["cancel"], {"id": ids[0], "reason": None}),
         (moves["recover"], {"max_attempts": 5, "poison": 3, "limit": 10_000, "message": "boom"}),
+        (moves["bury_unserved"], {"grace": timedelta(hours=1), "limit": 10_000}),
         (moves["redrive"], {"ids": ids, "run_at": None, "delay": None, "reset": False}),
         (jobs["progress"], fence | {"progress": "1"}),
         (jobs["get_job"], {"id": ids[0]}),

@@ -152,3 +152,70 @@ async def test_attempts_that_begin_anew_begin_anew_for_poison_too(conn: Any) -> 
     await store.retire_workers(conn, [last.id])
 
     assert (await store.recover(conn, max_attempts=5, poison=3)).returned == 1
+
+
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+NO_HANDLER = [store.Unserved("default", "default", "unknown", 1, 1)]
+
+
+async def aged(conn: Any, worker_id: UUID) -> None:
+    """It has been there for longer than the grace."""
+    await conn.execute("update ostinato.workers set started_at = now() - interval '2 hours' where id = $1", worker_id)
+
+
+async def bury(conn: Any) -> list[store.Unserved]:
+    return await store.bury_unserved(conn, grace=timedelta(hours=1))
+
+
+async def test_a_due_job_of_a_type_that_nobody_has_known_for_the_grace_is_a_dead_letter(actor: Actor) -> None:
+    await aged(actor.conn, actor.id)
+    made = await enqueue(actor.conn, "unknown", run_at=LONG_AGO)
+    await enqueue(actor.conn, "work", run_at=LONG_AGO)
+    await enqueue(actor.conn, "unknown")
+
+    assert await bury(actor.conn) == NO_HANDLER
+
+    found = await store.get_job(actor.conn, made.id)
+    assert (found.state, found.error_code, found.attempt, found.attempts) == ("dead_lettered", "NO_HANDLER", 0, [])
+    assert found.error_message == "no worker of namespace default has known version 1 of type unknown since it was due"
+    assert await bury(actor.conn) == []
+    assert await store.redrive(actor.conn, [made.id]) == {made.id}
+    assert await bury(actor.conn) == []  # from now on it is due anew
+
+
+async def test_a_version_that_nobody_knows_has_no_handler(conn: Any) -> None:
+    await aged(conn, (await hire(conn, store.JobType(name="work", version=2))).id)
+    await enqueue(conn, "work", run_at=LONG_AGO)
+    await enqueue(conn, "work", run_at=LONG_AGO, job_version=2)
+
+    assert await bury(conn) == [store.Unserved("default", "default", "work", 1, 1)]
+
+
+@pytest.mark.parametrize(
+    "left", ["nobody", "only newcomers", "somebody who drains", "another queue", "another namespace"]
+)
+async def test_where_workers_are_missing_and_not_a_handler_jobs_wait(conn: Any, left: str) -> None:
+    queues = ["other"] if left == "another queue" else ["default"]
+    namespace = "elsewhere" if left == "another namespace" else "default"
+    actor = await hire(conn, queues=queues, namespace=namespace)
+    if left != "only newcomers":
+        await aged(conn, actor.id)
+    if left == "nobody":
+        await store.retire_workers(conn, [actor.id])
+    if left == "somebody who drains":
+        await store.drain_workers(conn, [actor.id])
+    await enqueue(conn, "unknown", run_at=LONG_AGO)
+
+    assert await bury(conn) == []
+
+
+async def test_who_knew_the_type_within_the_grace_may_come_back(conn: Any, actor: Actor) -> None:
+    await aged(conn, actor.id)
+    other = await hire(conn, "unknown")
+    await enqueue(conn, "unknown", run_at=LONG_AGO)
+    await store.retire_workers(conn, [other.id])
+
+    assert await bury(conn) == []
+
+    await conn.execute("update ostinato.workers set ended_at = now() - interval '61 minutes' where id = $1", other.id)
+    assert await bury(conn) == NO_HANDLER

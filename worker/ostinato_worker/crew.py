@@ -172,7 +172,7 @@ class Crew:
             carrier.add_done_callback(self._carriers.discard)
 
     async def _carry(self) -> None:
-        breath = self._loop.time() + BREATH
+        breath = perf_counter() + BREATH
         me = asyncio.current_task()
         assert me is not None
         while self.waiting and self.busy < self.concurrency:
@@ -181,25 +181,26 @@ class Crew:
                 self.waiting.appendleft(job)
                 break
             attempt = self._pipeline.resolve(job)
-            self._tally.began(attempt.job, attempt.began)
+            self._tally.began(job, attempt.began)
             work, context = self._pipeline.run(attempt), contextvars.copy_context()
             try:
                 waits_for = context.run(work.send, None)
             except StopIteration as done:
-                self._tally.tried(attempt.job.job_type, perf_counter() - attempt.began)
-                self._finished(attempt.job, done.value)
+                now = perf_counter()
+                self._tally.tried(job.job_type, now - attempt.began)
+                self._finished(job, done.value)
                 if me.cancelling():
                     break  # a handler that cancelled its own task must not hit the next one
-                if self._loop.time() > breath:
+                if now > breath:
                     await asyncio.sleep(0)
-                    breath = self._loop.time() + BREATH
+                    breath = perf_counter() + BREATH
                 continue
             await self._stay_with(attempt, Rest(work, context, waits_for), me)
             if self._carrying or me.cancelling():
                 self._carry_on()
                 return
             self._carrying = True
-            breath = self._loop.time() + BREATH
+            breath = perf_counter() + BREATH
         self._carrying = False
         self._carry_on()
         self._look_whether_still()

@@ -37,6 +37,8 @@ class Recorder:
         self._news = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._committed: list[Claimed] = []
+        self._loop = asyncio.get_running_loop()
         self._conn: Any = None
         self.counts: dict[str, int] = {}
 
@@ -45,17 +47,18 @@ class Recorder:
         return {job.id for job, _ in self._completed} | {job.id for job, _ in self._others}
 
     def put(self, job: Claimed, verdict: Verdict) -> None:
-        if isinstance(verdict, Committed):  # nothing is left to write
-            self._tally.ended(job, "completed")
-            self._count("completed", 1)
-            self._recorded(1)
-            return
         if isinstance(verdict, Completed):
             self._completed.append((job, verdict.output))
+        elif isinstance(verdict, Committed):  # nothing is left to write
+            if not self._committed:
+                self._loop.call_soon(self._count_committed)
+            self._committed.append(job)
+            return
         else:
             self._others.append((job, verdict))
-        self._idle.clear()
-        self._news.set()
+        if not self._news.is_set():
+            self._idle.clear()
+            self._news.set()
 
     async def run(self) -> None:
         """For ever, on a connection of its own; what failed to be written is still there for the next call."""
@@ -68,6 +71,13 @@ class Recorder:
                     async with asyncio.timeout(self._patience):
                         await (self._complete() if self._completed else self._record_others())
                 self._idle.set()
+
+    def _count_committed(self) -> None:
+        """All that have ended in this turn of the event loop: making room for one more costs as much as for ten."""
+        jobs, self._committed = self._committed, []
+        self._tally.completed(jobs)
+        self._count("completed", len(jobs))
+        self._recorded(len(jobs))
 
     def given_back(self, jobs: list[Claimed]) -> None:
         """It is in the database."""

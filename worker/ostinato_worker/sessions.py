@@ -7,18 +7,14 @@ PgBouncer in transaction mode.
 import asyncio
 from collections import deque
 from contextlib import suppress
-from typing import Final
-from uuid import UUID
+from typing import Any, Final
 
-from ostinato import store
-from ostinato.database import cut_off
-from ostinato.postgres import DATABASE_ERRORS, PostgresPool
-from ostinato.store import Held
+from ostinato.database import Database, cut_off
+from ostinato.postgres import DATABASE_ERRORS
 from ostinato.transaction import Transaction
 
 FIRST: Final = 8
 LAST_CARE: Final = 1.0  # seconds to clean up a connection before the end
-NOBODY: Final = Held(UUID(int=0), 0)
 
 
 class NotBegun(Exception):
@@ -29,8 +25,9 @@ class Sessions:
     """At most so many. The last used is the first taken, and one is opened at a time: short jobs make do with few,
     which cost the server least."""
 
-    def __init__(self, pool: PostgresPool, most: int, patience: float) -> None:
-        self._pool = pool
+    def __init__(self, database: Database, most: int, patience: float) -> None:
+        self._pool = database.pool
+        self._prepares = database.prepares
         self._most = most
         self._patience = patience  # for what a server does at once, or not at all
         self._free: list[Transaction] = []
@@ -98,13 +95,25 @@ class Sessions:
         self._opening = True
         self._opened += 1
         try:
-            return Transaction(await self._pool.acquire())
+            return await self._made(await self._pool.acquire())
         except BaseException:
             self._opened -= 1
             raise
         finally:
             self._opening = False
             self._next_turn()
+
+    async def _made(self, conn: Any) -> Transaction:
+        transaction = Transaction(conn)
+        try:
+            if self._prepares:
+                async with asyncio.timeout(self._patience):
+                    await transaction.prepare()
+        except BaseException:
+            cut_off(conn)
+            await self._pool.release(conn)
+            raise
+        return transaction
 
     async def _begin(self, transaction: Transaction) -> Transaction:
         try:
@@ -117,14 +126,12 @@ class Sessions:
         return transaction
 
     async def _rehearse(self) -> None:
-        """Complete a job that does not exist."""
-        transaction = await self._begin(await self._open())
+        transaction = await self._open()
         try:
-            await store.complete_one(transaction.conn, NOBODY)
+            await transaction.rehearse()
         except BaseException:
             await self.give_up(transaction)
             raise
-        await transaction.roll_back()
         self.keep(transaction)
 
     async def _let_go(self, transaction: Transaction) -> None:

@@ -187,7 +187,7 @@ class Worker:
         patience = options.lease.total_seconds()
         self._line = WorkerLine(self._database, options.namespace, state, self._lost_one, self.now, patience)
         isolator = await stack.enter_async_context(self._isolating())
-        sessions = Sessions(self._database.pool, self._for_transactions(), patience)
+        sessions = Sessions(self._database, self._for_transactions(), patience)
         if any(handler.transaction for handler in self._registry):
             await sessions.open_first()
         transactions = Transactions(sessions, patience, more=self._more)

@@ -13,6 +13,7 @@ from ostinato import Context, NewJob, enqueue, enqueue_many, job
 from ostinato.migrations import migrate, read_migrations
 
 TUNED = (100, 500)
+IN_TRANSACTIONS = (16, 32)  # each has a connection
 
 
 @job("noop")
@@ -45,7 +46,7 @@ class Ours(Peer):
         "confs": {
             "throughput": [{"default": True}, *({"concurrency": each} for each in TUNED)],
             "latency": [{"default": True}],
-            "txn": [{"default": True}, *({"concurrency": each} for each in TUNED)],
+            "txn": [{"default": True}, *({"concurrency": each} for each in IN_TRANSACTIONS)],
             "idle": [{"default": True}],
         },
     }
@@ -63,8 +64,9 @@ class Ours(Peer):
         await enqueue_many(self.conn, [NewJob(HANDLER, {"n": i}) for i in ids])
 
     async def work(self, handler: str, conf: dict[str, Any]) -> None:
-        from ostinato_worker import Worker  # here, as whoever enqueues does not need it
+        from ostinato_worker import Worker, memory  # here, as whoever enqueues does not need it
 
+        memory.settle()
         await Worker(DSN, jobs=[noop, latency, txn], queues=["default"], **conf).run()
 
 

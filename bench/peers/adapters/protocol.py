@@ -41,17 +41,27 @@ class Progress:
 
     def __init__(self) -> None:
         self.count = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._begun = asyncio.Event()
 
     def hit(self) -> None:
         if not self.count:
             emit("F", now())
+            self._begin()
         self.count += 1
 
     def probe(self, i: int) -> None:
         emit("L", i, now())
         self.count += 1
 
+    def _begin(self) -> None:
+        if self._loop:
+            self._loop.call_soon_threadsafe(self._begun.set)  # handlers may be in threads
+
     async def report(self) -> NoReturn:
+        self._loop = asyncio.get_running_loop()
+        # Fifty looks a second would be most of what an idle worker costs.
+        await self._begun.wait()
         seen = 0
         while True:
             await asyncio.sleep(REPORT_SECONDS)

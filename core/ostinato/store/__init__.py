@@ -20,7 +20,10 @@ from ostinato.store.jobs import (
 )
 from ostinato.store.lanes import Lanes
 from ostinato.store.moves import (
+    COMPLETE_ONE,
     Recovered,
+    Unserved,
+    bury_unserved,
     cancel,
     claim,
     complete,
@@ -66,6 +69,7 @@ from ostinato.store.workers import (
 )
 
 __all__ = [
+    "COMPLETE_ONE",
     "Attempt",
     "Cancellation",
     "Claimed",
@@ -82,7 +86,9 @@ __all__ = [
     "QueueCount",
     "Recovered",
     "Renewal",
+    "Unserved",
     "Worker",
+    "bury_unserved",
     "cancel",
     "claim",
     "clock",

@@ -38,6 +38,17 @@ class Recovered:
     cancelled: int
 
 
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """So many jobs of a type that nobody knows were buried."""
+
+    namespace: str
+    queue: str
+    job_type: str
+    job_version: int
+    jobs: int
+
+
 async def claim(
     conn: Connection, worker_id: UUID, lanes: Lanes, *, types: Collection[str], limit: int, hurry: bool = False
 ) -> list[Claimed]:
@@ -118,7 +129,7 @@ async def complete(conn: Connection, held: Sequence[Held | Claimed], outputs: Se
 async def complete_one(conn: Connection, held: Held | Claimed, output: Any = None) -> bool:
     """In the transaction that did its work. False: the lease was lost, and that transaction has failed."""
     try:
-        await conn.execute(completion(held, output))
+        await COMPLETE_ONE.execute(conn, **_ended(held, output))
     except asyncpg.PostgresError as error:
         if not is_lost(error):
             raise
@@ -126,9 +137,17 @@ async def complete_one(conn: Connection, held: Held | Claimed, output: Any = Non
     return True
 
 
-def completion(held: Held | Claimed, output: Any = None) -> str:
-    """That statement as text, to be sent together with others; what it raises then, `is_lost` knows."""
-    return COMPLETE_ONE.spelled(id=held.id, lease=held.lease, output=encode_value("output", output))
+def completion(held: Held | Claimed, output: Any = None, *, prepared: str | None = None) -> str:
+    """That statement as text, to be sent together with others; what it raises then, `is_lost` knows.
+
+    `prepared`: the name of COMPLETE_ONE in this session, where it need not be planned anew.
+    """
+    ended = _ended(held, output)
+    return COMPLETE_ONE.called(prepared, **ended) if prepared else COMPLETE_ONE.spelled(**ended)
+
+
+def _ended(held: Held | Claimed, output: Any) -> dict[str, Any]:
+    return {"id": held.id, "lease": held.lease, "output": encode_value("output", output)}
 
 
 def is_lost(error: BaseException) -> bool:
@@ -237,6 +256,14 @@ async def recover(conn: Connection, *, max_attempts: int, poison: int, limit: in
     given = {"max_attempts": max_attempts, "poison": poison, "limit": limit, "message": message}
     row = await _into_history(conn, lambda: SQL["recover"].fetchrow(conn, **given))
     return Recovered(row["returned"], row["buried"], row["cancelled"])
+
+
+async def bury_unserved(conn: Connection, *, grace: timedelta, limit: int = 10_000) -> list[Unserved]:
+    """Do not keep jobs waiting whose type no worker of their namespace has known for so long after they were due.
+
+    A queue that nobody serves is left alone, and so is one that had nobody when the grace began.
+    """
+    return [Unserved(**row) for row in await SQL["bury_unserved"].fetch(conn, grace=grace, limit=limit)]
 
 
 async def progress(conn: Connection, held: Held, value: Any) -> bool:

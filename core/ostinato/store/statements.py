@@ -44,6 +44,11 @@ class Statement:
         """With the values written out: to be sent in one message with other statements, which takes no parameters."""
         return self._template % {name: _literal(given[name]) for name in self.parameters}
 
+    def called(self, name: str, **given: Any) -> str:
+        """The same of a session that has prepared it under this name."""
+        arguments = ", ".join([_literal(given[parameter]) for parameter in self.parameters])
+        return f"execute {name}({arguments})"
+
     async def fetch(self, conn: Connection, **given: Any) -> list[Any]:
         return await conn.fetch(self.text, *self._arguments(given))
 

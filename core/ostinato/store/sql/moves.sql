@@ -152,9 +152,16 @@ select <carried>, 'completed', lease, worker_id, started_at, statement_timestamp
 from done
 
 -- name: complete_one
--- The same for a job that is completed in a transaction of its own, where each microsecond is paid for every job. It
--- fails if the claim is lost.
-select ostinato.complete_one(:id::uuid, :lease::bigint, :output::text::jsonb)
+-- The same for a job that is completed in the transaction that did its work. It fails if the claim is lost.
+with done as (
+    delete from ostinato.jobs where id = :id::uuid and lease = :lease::bigint returning *
+), recorded as (
+    insert into ostinato.job_history (<carried>, state, lease, worker_id, started_at, finished_at, attempts, output)
+    select <carried>, 'completed', lease, worker_id, started_at, statement_timestamp(), attempts, :output::text::jsonb
+    from done
+    returning id
+)
+select case when count(*) = 0 then ostinato.lease_lost(:id, :lease) end from recorded
 
 -- name: find_lost
 -- Which of these claims did not end as completed.
@@ -315,3 +322,65 @@ with lost as materialized (
 )
 select (select count(*) from returned) as returned, (select count(*) from buried) as buried,
     (select count(*) from cancelled) as cancelled, (select count(*) from woken) as woken
+
+-- name: bury_unserved
+-- Jobs that are due for longer than the grace, of a type that nobody has known in all that time, though somebody served
+-- their queue at its beginning and does now. Where nobody does, workers are missing and not a handler: then they wait.
+-- Who stops working while this runs may be the last who knew a type: he was there within the grace, so it is served.
+-- By lanes, as claims go, so that only what is long due is read.
+with recursive recent as materialized (
+    select namespace, queues, job_types, started_at <= now() - :grace::interval as early,
+        ended_at is null and draining_at is null as serving
+    from ostinato.workers
+    where ended_at is null or ended_at > now() - :grace::interval
+), known as materialized (
+    select distinct namespace, served from recent cross join unnest(job_types) as served
+), line as materialized (
+    select namespace, queue
+    from recent cross join unnest(queues) as queue
+    group by namespace, queue
+    having bool_or(early) and bool_or(serving)
+), lane (namespace, queue, priority) as (
+    select namespace, queue, (
+        select priority from ostinato.jobs
+        where namespace = line.namespace and queue = line.queue and state in ('pending', 'retrying')
+        order by priority desc limit 1)
+    from line
+    union all
+    select namespace, queue, (
+        select priority from ostinato.jobs
+        where namespace = lane.namespace and queue = lane.queue and state in ('pending', 'retrying')
+            and priority < lane.priority
+        order by priority desc limit 1)
+    from lane where priority is not null
+), unserved as materialized (
+    select waiting.place
+    from lane
+    cross join lateral (
+        select job.ctid as place
+        from ostinato.jobs as job
+        where job.state in ('pending', 'retrying') and job.namespace = lane.namespace and job.queue = lane.queue
+            and job.priority = lane.priority and job.run_at <= now() - :grace::interval
+            and not exists (
+                select from known
+                where known.namespace = job.namespace and known.served = case job.job_version
+                    when 1 then job.job_type else job.job_type || '@' || job.job_version end)
+        order by job.run_at, job.id
+        limit :limit
+        for update skip locked
+    ) as waiting
+    limit :limit
+), doomed as (
+    delete from ostinato.jobs where ctid = any(array(select place from unserved)) returning *
+), buried as (
+    insert into ostinato.dead_letters
+        (<carried>, state, started_at, finished_at, attempts, error_code, error_message)
+    select <carried>, 'dead_lettered', started_at, now(), attempts, 'NO_HANDLER',
+        format('no worker of namespace %s has known version %s of type %s since it was due', namespace, job_version, job_type)
+    from doomed
+    returning namespace, queue, job_type, job_version
+)
+select namespace, queue, job_type, job_version, count(*) as jobs
+from buried
+group by namespace, queue, job_type, job_version
+order by namespace, queue, job_type, job_version
