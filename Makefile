@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format verify bench bench-peers lock clean
+.PHONY: help run test check format verify bench bench-peers bench-soak lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -36,6 +36,9 @@ bench: $(READY) ## speed as ratios against bare SQL on the same server (about 5 
 
 bench-peers: $(READY) ## the same jobs through other queues, side by side (hours; ARGS="--peers ours,river --quick" for a look)
 	$(BIN)/python -m bench.peers $(ARGS)
+
+bench-soak: $(READY) ## one worker at full speed for 10 minutes: does it grow, does it lose anything? (ARGS="--minutes 1" for a look)
+	$(BIN)/python -m bench.soak $(ARGS)
 
 lock: $(READY) ## pin every dependency again
 	$(BIN)/pip install --quiet uv

@@ -27,6 +27,7 @@ def test_each_field_has_its_variable() -> None:
         "OSTINATO_MAX_ATTEMPTS": "7",
         "OSTINATO_POISON": "2",
         "OSTINATO_LEASE": "20",
+        "OSTINATO_NO_HANDLER": "2h",
         "OSTINATO_KEEP_HISTORY": "7d",
         "OSTINATO_KEEP_WORKERS": "1h30m",
     }
@@ -43,6 +44,7 @@ def test_each_field_has_its_variable() -> None:
         "max_attempts": 7,
         "poison": 2,
         "lease": timedelta(seconds=20),
+        "no_handler": timedelta(hours=2),
         "keep_history": timedelta(days=7),
         "keep_workers": timedelta(minutes=90),
     }
