@@ -90,7 +90,7 @@ create table ostinato.jobs (
     context             ostinato.context,
     progress            jsonb,
     output              jsonb,
-    constraint jobs_pkey primary key (id)
+    constraint jobs_pkey primary key (id) with (fillfactor = 50)
 );
 comment on table ostinato.jobs is 'Live jobs: pending, retrying, running.';
 comment on column ostinato.jobs.max_attempts is 'null: what the job type says';
@@ -100,8 +100,9 @@ comment on column ostinato.jobs.slot is 'which of its type''s max_running slots 
 comment on column ostinato.jobs.stacked is
     'it may wait beside another of its dedup key: asked to, redriven, or claimed before and back again';
 
--- Room on each page for the versions that claims write: those that stay on their page need less WAL. Vacuum early and
--- without pausing, since every job leaves two dead rows here and the table is small.
+-- Room on each page, of the key's index too, for the versions that claims write: those that stay on their page need
+-- less WAL, and no claim splits pages of a deep backlog's index. Vacuum early and without pausing, since every job
+-- leaves two dead rows here and the table is small.
 alter table ostinato.jobs set (
     fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,

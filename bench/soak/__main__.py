@@ -33,7 +33,7 @@ CONNECTIONS = """
 select count(*) from pg_stat_activity where datname = current_database() and application_name = 'ostinato'
 """
 DONE = "select count(*) from ostinato.job_history"
-LEFT = "select count(*) from (select from ostinato.jobs limit $1) as some"
+LEFT = "select count(*) from (select from ostinato.jobs limit $1) as waiting"
 
 
 def main() -> int:
