@@ -1,13 +1,8 @@
 """`ostinato doctor` and PgBouncer, against real servers."""
 
 import asyncio
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -15,17 +10,14 @@ import pytest
 
 from ostinato import enqueue, store
 from ostinato.dsn import Dsn
-from ostinato.embedded import EmbeddedPostgres
-from ostinato.embedded.account import Account
 from ostinato.errors import Unreachable
 from ostinato.postgres import connect, open_pool
 from ostinato.store import Lanes, NewWorker
 from ostinato.store import doctor as facts
 from tests.cli.command import Done, enqueued, ostinato
-from tests.postgres.conftest import on
+from tests.postgres.conftest import Server, on
+from tests.postgres.pgbouncer import bouncer, needs_pgbouncer
 
-PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
-needs_pgbouncer = pytest.mark.skipif(PGBOUNCER is None, reason="there is no pgbouncer on this machine")
 CHECKS = [
     *("connection", "version", "clock", "pooler", "notifications", "autovacuum", "horizon"),
     *("schema", "partitions", "queues", "recovery"),
@@ -206,66 +198,24 @@ def test_a_wrong_listen_dsn_fails(dsn: str) -> None:
 # PgBouncer
 
 
-class Bouncer:
-    """PgBouncer in front of the session's server, reached over a socket of its own."""
-
-    def __init__(self, folder: Path, server: EmbeddedPostgres, **settings: str) -> None:
-        # It refuses to run as root; as the server's user it may enter the directory of the server's socket.
-        account = Account.for_server(server.data_dir)
-        self.folder = folder
-        os.chown(folder, account.uid, account.gid)
-        where = server.dsn.partition("?")[2].replace("&", " ")
-        given = {
-            "unix_socket_dir": str(folder),
-            "listen_port": "6432",
-            "auth_type": "any",
-            "pool_mode": "transaction",
-            "default_pool_size": "2",
-        } | settings
-        lines = ["[databases]", f"* = {where} user=postgres", "[pgbouncer]", "listen_addr ="]
-        config = folder / "pgbouncer.ini"
-        config.write_text("\n".join([*lines, *(f"{name} = {value}" for name, value in given.items())]))
-        self.process = subprocess.Popen([PGBOUNCER or "", config], stderr=subprocess.PIPE, **account.options())
-        assert self.process.stderr is not None
-        assert any(b"process up" in line for line in iter(self.process.stderr.readline, b"")), "it did not start"
-
-    def dsn_for(self, dsn: str) -> str:
-        return f"{dsn.partition('?')[0]}?host={self.folder}&port=6432"
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.communicate()
-
-
-def bouncer(server: EmbeddedPostgres, **settings: str) -> Iterator[Bouncer]:
-    if not isinstance(server, EmbeddedPostgres):
-        pytest.skip("PgBouncer is put in front of an embedded server only")
-    folder = Path(tempfile.mkdtemp(prefix="ostinato-test-", dir="/tmp"))
-    folder.chmod(0o755)
-    running = Bouncer(folder, server, **settings)
-    yield running
-    running.stop()
-    shutil.rmtree(folder)
-
-
 @pytest.fixture
-def transaction_mode(server: EmbeddedPostgres, dsn: str) -> Iterator[str]:
+def transaction_mode(server: Server, dsn: str) -> Iterator[str]:
     """The test's database, through PgBouncer in transaction mode."""
-    yield from (running.dsn_for(dsn) for running in bouncer(server))
+    with bouncer(server) as running:
+        yield running.dsn_for(dsn)
 
 
 @pytest.fixture
-def tolerant(server: EmbeddedPostgres, dsn: str) -> Iterator[str]:
+def tolerant(server: Server, dsn: str) -> Iterator[str]:
     """The same, by a PgBouncer that does not give itself away by refusing a parameter."""
-    yield from (
-        running.dsn_for(dsn)
-        for running in bouncer(server, ignore_startup_parameters="jit,default_transaction_isolation")
-    )
+    with bouncer(server, ignore_startup_parameters="jit,default_transaction_isolation") as running:
+        yield running.dsn_for(dsn)
 
 
 @pytest.fixture
-def session_mode(server: EmbeddedPostgres, dsn: str) -> Iterator[str]:
-    yield from (running.dsn_for(dsn) for running in bouncer(server, pool_mode="session", default_pool_size="9"))
+def session_mode(server: Server, dsn: str) -> Iterator[str]:
+    with bouncer(server, pool_mode="session", default_pool_size="9") as running:
+        yield running.dsn_for(dsn)
 
 
 @needs_pgbouncer

@@ -20,6 +20,11 @@ create table customers (n int primary key);
 create table sales (n int references customers deferrable initially deferred);
 """
 
+TAKE_BACK = """
+update ostinato.jobs set state = 'pending', attempt = attempt - 1, lease = null, worker_id = null
+where state = 'running'
+"""
+
 
 @pytest.fixture
 async def shop(conn: Any) -> Any:
@@ -82,6 +87,23 @@ async def test_of_an_attempt_that_fails_nothing_is_left_and_the_next_one_is_well
     codes = {"raises": "HANDLER_ERROR", "times out": "TIMEOUT"}
     assert (done.state, done.attempt) == (State.COMPLETED, 2)
     assert [each.code for each in done.attempts] == [codes.get(how, "COMMIT_FAILED")]
+    assert await sold(shop) == [2]
+
+
+@pytest.mark.parametrize("prepared", [True, False])
+async def test_what_was_done_under_a_claim_that_is_gone_never_happened(dsn: str, shop: Any, prepared: bool) -> None:
+    calls: list[int] = []
+
+    @job("sell", transaction=True)
+    async def sell(ctx: Context) -> None:
+        calls.append(len(calls))
+        await ctx.tx.execute(SELL, len(calls))
+        if len(calls) == 1:
+            await shop.execute(TAKE_BACK)
+
+    done = await ran(dsn if prepared else f"{dsn}&pgbouncer=true", shop, sell)
+
+    assert (done.state, done.attempt, len(calls)) == (State.COMPLETED, 1, 2)
     assert await sold(shop) == [2]
 
 
