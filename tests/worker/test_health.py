@@ -4,15 +4,16 @@ import asyncio
 import os
 import signal
 import socket
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ostinato import enqueue, job
+from ostinato import InvalidArgument, enqueue, job
 from ostinato_worker import Worker
 from ostinato_worker.condition import RECENT, Condition
-from ostinato_worker.health import MOST_CONNECTIONS, PATIENCE
+from ostinato_worker.health import MOST_CONNECTIONS, PATIENCE, _listen
 from tests.postgres.conftest import on
 from tests.worker.process import Process, answer, get, put, until, worker
 
@@ -204,6 +205,32 @@ def test_who_holds_many_connections_and_says_nothing_is_in_nobodys_way(port: int
     finally:
         for held in silent:
             held.close()
+
+
+def test_who_is_pushed_out_leaves_no_line_in_the_log(dsn: str, tmp_path: Path) -> None:
+    with worker(tmp_path, dsn, "--jobs", "shop", "--health-port", "0") as process:
+        port = port_of(process)
+        with ExitStack() as stack:
+            for _ in range(MOST_CONNECTIONS + 20):
+                stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            assert get(port, "/livez")[0] == 200
+            done = process.end()
+
+    assert "exception" not in done.err.lower()
+
+
+def test_a_port_of_which_somebody_has_one_half_is_taken() -> None:
+    with socket.create_server(("::", 0), family=socket.AF_INET6) as taken:
+        number = taken.getsockname()[1]
+        with pytest.raises(InvalidArgument, match=f"health port is {number}; nobody can listen there: .* in use"):
+            _listen(number)
+
+
+def test_on_a_host_without_ipv6_it_listens_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+
+    with _listen(0) as listening:
+        assert listening.family is socket.AF_INET
 
 
 def test_a_port_that_is_taken_is_code_2_and_a_sentence(dsn: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@
 """
 
 import asyncio
+import errno
 import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -60,7 +61,8 @@ class Health:
             self._connections.pop(oldest)
             oldest.cancel()
         try:
-            with suppress(OSError):  # a timeout is one too
+            # A timeout is an OSError too. Cancelled is who was pushed out: asyncio would log that as our mistake.
+            with suppress(OSError, asyncio.CancelledError):
                 async with asyncio.timeout(PATIENCE):
                     await self._talk(reader, writer)
         finally:
@@ -102,13 +104,21 @@ class Health:
 
 
 def _listen(port: int) -> socket.socket:
-    """One socket for IPv6 and IPv4; hosts without the one still have the other."""
-    with suppress(OSError):
-        return socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
     try:
-        return socket.create_server(("", port))
+        return _listen_everywhere(port)
     except OSError as error:
         raise InvalidArgument("health port", port, f"nobody can listen there: {error.strerror}") from None
+
+
+def _listen_everywhere(port: int) -> socket.socket:
+    """One socket for IPv6 and IPv4; hosts without the one still have the other."""
+    if socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise  # on one of the two: probes that come by that one would meet somebody else
+    return socket.create_server(("", port))
 
 
 async def _receive(conn: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:

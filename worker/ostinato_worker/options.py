@@ -12,6 +12,7 @@ from ostinato.newjob import LARGEST, check_integer, check_timeout
 from ostinato.settings import Settings
 
 MOST_QUEUES = 100
+LAST_PORT = 65_535
 GOODBYE = timedelta(seconds=1)
 
 
@@ -57,6 +58,7 @@ class Options:
         stop_grace: Duration,
         pool: str | None,
         pod: str | None,
+        health_port: int | None,
         **others: Any,
     ) -> Self:
         names = [queues] if isinstance(queues, str) else list(dict.fromkeys(queues))
@@ -74,5 +76,6 @@ class Options:
             lease=settings.lease,
             pool=pool or settings.pool,
             pod=pod or settings.pod,
+            health_port=None if health_port is None else check_integer("health_port", health_port, 0, LAST_PORT),
             **others,
         )
