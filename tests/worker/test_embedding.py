@@ -1,6 +1,10 @@
 """A worker inside another program, on its pool, beside its own work."""
 
 import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import asyncpg
@@ -54,6 +58,92 @@ async def test_a_worker_may_be_stopped_and_used_again(dsn: str, conn: Any) -> No
     assert await conn.fetchval("select count(*) from ostinato.job_history") == 2
 
 
+@pytest.mark.parametrize("first", [Worker.run, Worker.drain, Worker.__aenter__])
+@pytest.mark.parametrize("second", [Worker.run, Worker.drain, Worker.__aenter__])
+async def test_a_worker_that_runs_is_not_begun_again(dsn: str, conn: Any, first: Any, second: Any) -> None:
+    worker = Worker(dsn, [work])
+    running = asyncio.create_task(first(worker))
+    await asyncio.sleep(0)
+
+    with pytest.raises(RuntimeError, match="this worker runs already: make another one"):
+        await second(worker)
+
+    worker.stop()
+    await asyncio.wait_for(running, 10)
+    if first is Worker.__aenter__:
+        await worker.__aexit__()
+    assert await store.list_workers(conn) == []
+    assert await worker.drain() == {}
+
+
+async def test_a_worker_that_was_begun_twice_loses_nobodys_work(dsn: str, conn: Any) -> None:
+    worker = Worker(dsn, [work])
+    running = asyncio.create_task(worker.run())
+    while worker.condition.unready:
+        await asyncio.sleep(0.01)
+
+    with pytest.raises(RuntimeError, match="runs already"):
+        await worker.run()
+
+    await work.enqueue(conn, {"n": 1})
+    await done(conn)
+    worker.stop()
+    await asyncio.wait_for(running, 10)
+    assert await store.list_workers(conn) == []
+    assert not [thread for thread in threading.enumerate() if "heart" in thread.name]
+
+
+async def test_a_start_that_is_called_off_may_be_made_again(dsn: str, conn: Any) -> None:
+    opened, opens = asyncio.Event(), [True, False]
+
+    @asynccontextmanager
+    async def state() -> AsyncIterator[None]:
+        opened.set()
+        if opens.pop(0):
+            await asyncio.Event().wait()
+        yield
+
+    await work.enqueue(conn, {"n": 1})
+    worker = Worker(dsn, [work], state=state)
+    starting = asyncio.create_task(worker.drain())
+    await opened.wait()
+    worker.stop()
+
+    assert await asyncio.wait_for(starting, 10) == {}
+    assert await worker.drain() == {"completed": 1}
+
+
+async def test_who_cancels_a_start_hears_of_it_also_if_it_was_called_off(dsn: str) -> None:
+    opened = asyncio.Event()
+
+    @asynccontextmanager
+    async def state() -> AsyncIterator[None]:
+        opened.set()
+        await asyncio.Event().wait()
+        yield
+
+    worker = Worker(dsn, [work], state=state)
+    starting = asyncio.create_task(worker.run())
+    await opened.wait()
+    worker.stop()
+    starting.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(starting, 10)
+
+
+async def test_what_the_application_opens_is_closed_in_the_context_that_opened_it(dsn: str) -> None:
+    name: ContextVar[str] = ContextVar("name")
+
+    @asynccontextmanager
+    async def state() -> AsyncIterator[None]:
+        before = name.set("shop")
+        yield
+        name.reset(before)
+
+    assert await Worker(dsn, [work], state=state).drain() == {}
+
+
 async def test_a_worker_that_polls_alone_finds_everything_too(dsn: str, conn: Any) -> None:
     """As behind PgBouncer in transaction mode, where nobody can listen."""
     async with Worker(f"{dsn}&pgbouncer=true", [work]):
@@ -105,6 +195,8 @@ async def test_told_to_drain_it_finishes_what_it_runs_and_claims_nothing_more(ds
         ({"namespace": "No"}, "namespace is 'No'"),
         ({"timeout": "0s"}, "timeout is '0s'"),
         ({"grace": "later"}, "grace is 'later'"),
+        ({"health_port": 99_999}, "health_port is 99999; it must be a whole number from 0 to 65,535"),
+        ({"health_port": "8080"}, "health_port is '8080'"),
     ],
 )
 def test_an_option_that_breaks_a_rule_is_named(options: dict[str, Any], rule: str) -> None:

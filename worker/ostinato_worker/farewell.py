@@ -30,9 +30,15 @@ class Farewell:
         self._said.clear()
 
     async def said(self) -> float:
-        """Until it is; what is left of the grace then, in seconds."""
+        """Until it is, or is spared, since last asked; what is left of the grace then, in seconds."""
         await self._said.wait()
+        self._said.clear()
         return self._ends_at - asyncio.get_running_loop().time()
+
+    def spare(self, *, at_once: bool) -> None:
+        """Nothing ran, so there is nothing to say: what is left is to close."""
+        self._ends_at = asyncio.get_running_loop().time() + (0 if at_once else self._grace)
+        self._said.set()
 
     async def say(self, claimer: Claimer, crew: Crew, sign_off: Callable[[], Awaitable[None]]) -> None:
         """Stop claiming, give back what has not begun, wait for the rest, give that back too, and sign off."""

@@ -9,8 +9,8 @@ import logging
 import os
 import platform
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from typing import Any, Final, Self
 from uuid import UUID
@@ -94,6 +94,7 @@ class Worker:
             health_port=health_port,
         )
         self._stopping: asyncio.Event | None = None
+        self._starting: asyncio.Timeout | None = None
         self._stack: AsyncExitStack | None = None
         self._again: asyncio.Task[None] | None = None
         self._drains = False
@@ -104,6 +105,7 @@ class Worker:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
+            stack.enter_context(self._in_use())
             await self._start(stack)
             self._stack = stack.pop_all()
         return self
@@ -114,36 +116,81 @@ class Worker:
             await self._end()
         finally:
             await self._stack.aclose()
-            self._stack = self._stopping = None
 
     async def run(self) -> None:
         """Until SIGTERM, SIGINT or `stop()`; a second signal ends at once what is still running."""
-        self._stopping = asyncio.Event()
+        self._check_unused()
         with Signals(self.stop):
-            async with self:
-                await self._stopping.wait()
+            await self._live(lambda: self._stopped.wait())
 
     def stop(self) -> None:
         """Claim nothing more, let what runs finish within the grace, give back the rest. Twice: at once."""
         if self._stopping is None:
             return  # it has ended, or not begun
-        if not self._stopping.is_set():
+        again = self._stopping.is_set()
+        self._stopping.set()
+        if again:
+            LOG.warning("stops at once")
+        if self._starting is not None:
+            self._call_off(self._starting, again)
+        elif not again:
             most = self._options.grace - self._options.notice
             LOG.info("stops: lets running jobs finish, for %g s at most", most.total_seconds())
         elif self._crew is not None:
-            LOG.warning("stops at once")
             self._crew.give_up_all(SHUTDOWN)
-        self._stopping.set()
+
+    def _call_off(self, starting: asyncio.Timeout, again: bool) -> None:
+        self._farewell.spare(at_once=again)
+        if not again:
+            LOG.info("stops: it has not begun yet, and closes what it has opened")
+            starting.reschedule(asyncio.get_running_loop().time())
 
     async def drain(self) -> dict[str, int]:
         """Run what is due until nothing is left, or `stop()`; say what became of how many jobs."""
-        self._drains, self._stopping = True, asyncio.Event()
+        self._check_unused()
+        self._drains = True
         try:
-            async with self:
-                await self._until_drained()
-            return dict(self._recorder.counts)
+            lived = await self._live(self._until_drained)
         finally:
             self._drains = False
+        return dict(self._recorder.counts) if lived else {}
+
+    async def _live(self, work: Callable[[], Awaitable[object]]) -> bool:
+        """Begin, work and end. False: it was stopped before it had begun."""
+        if not await self._begun():
+            return False
+        try:
+            await work()
+        finally:
+            await self.__aexit__()
+        return True
+
+    async def _begun(self) -> bool:
+        """In the task of the caller: what the application opens may have to be closed in the task that opened it."""
+        starting = self._starting = asyncio.timeout(None)
+        try:
+            async with starting:
+                await self.__aenter__()
+        except TimeoutError:
+            if not starting.expired():
+                raise
+            return False
+        finally:
+            self._starting = None
+        return True
+
+    def _check_unused(self) -> None:
+        if self._stopping is not None:
+            raise RuntimeError("this worker runs already: make another one")
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        self._check_unused()
+        self._stopping = asyncio.Event()
+        try:
+            yield
+        finally:
+            self._stack = self._stopping = None
 
     async def _until_drained(self) -> None:
         draining = asyncio.create_task(supervise("draining", self._claimer.drain, self._tally.failed))
@@ -162,7 +209,7 @@ class Worker:
         return self._tally.now()
 
     async def parted(self) -> float:
-        """Until all is recorded and the database knows that it is gone; what is left of the grace then, to close."""
+        """Until there is only closing to do; how many seconds are left for it. Asked again: until there are fewer."""
         return await self._farewell.said()
 
     @property
@@ -173,7 +220,6 @@ class Worker:
 
     async def _start(self, stack: AsyncExitStack) -> None:
         options = self._options
-        self._stopping = self._stopping or asyncio.Event()
         self._farewell.forget()
         if options.health_port is not None:
             # The first to begin and the last to end: probes want an answer also while the application starts.
