@@ -16,17 +16,34 @@ LOG: Final = logging.getLogger("ostinato")
 Format = Literal["text", "json"]
 HIDDEN: Final = "***"
 FACTS: Final = ("job_id", "job_type", "attempt", "trace_id")  # what `ctx.logger` says of a job
-VALUE: Final = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"',;&)}\]]+)"""
-WORDS: Final = r"(?:password|passwd|pwd|secret|token|api_?-?key)"
+# Quoted, with the b of bytes; quoted in JSON that is itself a string in JSON; or a word.
+VALUE: Final = (
+    r"""(?:b?"(?:[^"\\]|\\.)*"|b?'(?:[^'\\]|\\.)*'"""
+    r"""|\\"(?:[^"\\]|\\\\(?:\\["\\]|[^"\\]))*\\"|(?!\\["'])[^\s"',;&)}\]]+)"""
+)
+WORDS: Final = (
+    r"(?:password|passwd|pwd|passphrase|secret(?:[_-]?access)?(?:[_-]?key)?|(?:api|private)[_-]?key|[a-z][_-]token)"
+)
+IS: Final = r"[ \t]?[:=][ \t]{0,4}"
+SCHEMES: Final = r"(?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?)"
 
-# Each hides its group `secret`. None begins with a repetition: that would be slow on a long word.
+# Each hides its group `secret`. None begins with a repetition, nor looks far ahead: that would be slow on a long word.
 SECRETS: Final = (
     re.compile(r"://[^\s/?#:@]*:(?P<secret>[^\s/?#]+)@"),  # a DSN's
+    # A database's, with a bare slash in the password. Up to the next URL: else each would be looked through to the end.
+    re.compile(rf"""(?i:{SCHEMES})(?:\+[a-z0-9]{{1,16}})?://[^\s/?#:@]*:(?P<secret>(?:(?!://)[^\s"'])+)@"""),
     re.compile(r"whsec_(?P<secret>[A-Za-z0-9+/=_-]+)"),
-    re.compile(rf"(?i:{WORDS})\s?=\s?(?P<secret>{VALUE})"),
-    re.compile(rf"""(?i:{WORDS})["']\s?[:=]\s?(?P<secret>{VALUE})"""),  # of a dict or of JSON
-    re.compile(r"""(?i:authorization)["']?\s?[:=,]\s?b?["']?(?P<secret>(?:[A-Za-z]+ )?[^\s"',;]+)"""),
+    re.compile(rf"(?i:{WORDS}){IS}(?P<secret>{VALUE})"),
+    re.compile(rf"""(?i:{WORDS}|token)\\?["']{IS}(?P<secret>{VALUE})"""),  # of a dict or of JSON
+    re.compile(rf"(?i:token)[ \t]?=[ \t]?(?P<secret>{VALUE})"),
+    # With a colon it is as a rule what a parser did not expect: `unexpected token: else`.
+    re.compile(rf"(?i:token):[ \t]{{0,4}}(?=\S{{0,64}}[0-9])(?P<secret>{VALUE})"),
+    re.compile(rf"""(?i:api-key)["'],[ \t]?(?P<secret>{VALUE})"""),  # of a list of headers
+    re.compile(r"""(?i:authorization)\\?["']?\s?[:=,]\s?b?\\?["']?(?P<secret>(?:[A-Za-z]+ )?[^\s"'\\,;]+)"""),
     re.compile(r"(?i:bearer) (?P<secret>[A-Za-z0-9._~+/=-]{8,})"),
+    re.compile(
+        r"""(?i:cookie)\\?["']?\s?[:=,]\s?b?\\?["']?(?P<secret>[^\s"'\\,;=]{1,128}=[^\s"'\\,;]*(?:;\s?[^\s"'\\,;]+)*)"""
+    ),
 )
 
 
