@@ -8,7 +8,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from ostinato import enqueue, job
+from ostinato import enqueue, enqueue_many, job
 from ostinato.testing import Clock, advance, drain, enqueued
 from tests.testing import handlers
 
@@ -127,6 +127,40 @@ async def test_time_passes_for_what_is_rationed(dsn: str, conn: Any) -> None:
     assert await drain(dsn, [rationed]) == {}
     await advance(conn, "1h")
     assert await drain(dsn, [rationed]) == {"completed": 1}
+
+
+async def test_until_it_is_empty_time_passes_for_rates_too(dsn: str, conn: Any) -> None:
+    order: list[str] = []
+
+    @job("rationed", rate="1/h")
+    async def rationed() -> None:
+        order.append("rationed")
+
+    @job("other")
+    async def other() -> None:
+        order.append("other")
+
+    for _ in range(4):
+        await rationed.enqueue(conn)
+    await other.enqueue(conn, delay="90m")
+    clock = Clock(NEW_YEAR)
+
+    assert await drain(dsn, [rationed, other], until_empty=True, clock=clock) == {"completed": 5}
+
+    assert order == ["rationed", "rationed", "other", "rationed", "rationed"]
+    assert timedelta(hours=2.9) < clock.now() - NEW_YEAR <= timedelta(hours=3)
+
+
+async def test_until_it_is_empty_a_rate_lets_run_as_many_at_once_as_it_may(dsn: str, conn: Any) -> None:
+    @job("rationed", rate="20/h")
+    async def rationed() -> None: ...
+
+    await enqueue_many(conn, [rationed.new() for _ in range(50)])
+    clock = Clock(NEW_YEAR)
+
+    assert await drain(dsn, [rationed], until_empty=True, clock=clock) == {"completed": 50}
+
+    assert clock.now() - NEW_YEAR < timedelta(hours=2)
 
 
 def test_on_a_synchronous_connection_and_undone_with_its_transaction(dsn: str) -> None:

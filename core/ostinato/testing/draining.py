@@ -31,7 +31,7 @@ async def drain(
 ) -> dict[str, int]:
     """Run what is due, and what that enqueues, with a real worker; say how many came to which end.
 
-    until_empty    let time pass until nothing waits any more: retries and delayed jobs run as well
+    until_empty    let time pass until nothing waits for it any more: retries, delayed jobs, what a rate holds back
     at_most        so many attempts are enough: a job that enqueues itself again would go on for ever
     clock          what `ctx.now()` says; it goes along when time passes. Without one it is the database's time
 
@@ -65,7 +65,7 @@ class Drainer(Worker):
         return self._clock.now() if self._clock else super().now()
 
     async def let_time_pass(self) -> bool:
-        """Until the next of its jobs is due. False: none waits for its time."""
+        """Until the next of its jobs is due, or its rate lets it run. False: none waits for its time."""
         options = self._options
         async with Database.open(self._where, self._settings, largest=2) as database, database.lend() as conn:
             given = {"namespace": options.namespace, "queues": list(options.queues), "types": self._jobs.served}

@@ -27,12 +27,28 @@ select (select count(*) from shifted where run_at <= now()) as due,
     (select count(*) from forgotten) + (select count(*) from refilled) + (select count(*) from woken) as others
 
 -- name: until_next
--- How long until the next of these jobs is due; null if none waits for its time.
-select min(run_at) - now() as wait
-from ostinato.jobs
-where state in ('pending', 'retrying') and namespace = :namespace and queue = any(:queues::text[]) and run_at > now()
-    and case job_version when 1 then job_type = any(:types::text[])
-        else job_type || '@' || job_version = any(:types::text[]) end
+-- How long until the next of these jobs is due, or until the rates of those that are due let them run: as many at once as
+-- a bucket holds, else each would take a worker of its own. Null if none waits for its time.
+with waiting as (
+    select job_type, run_at
+    from ostinato.jobs
+    where state in ('pending', 'retrying') and namespace = :namespace and queue = any(:queues::text[])
+        and case job_version when 1 then job_type = any(:types::text[])
+            else job_type || '@' || job_version = any(:types::text[]) end
+), held as (
+    select job_type, count(*) as jobs from waiting where run_at <= now() group by job_type
+), bucket as (
+    select rate, least(burst, jobs) as wanted,
+        least(burst, tokens + rate * extract(epoch from greatest(now() - refilled_at, interval '0'))) as tokens
+    from ostinato.limits
+    join held using (job_type)
+    where namespace = :namespace and rate is not null
+)
+select least(
+    (select min(run_at) - now() from waiting where run_at > now()),
+    -- With a token at hand it is not the rate that they wait for.
+    (select make_interval(secs => min((wanted - tokens) / rate)) from bucket where tokens < 1)
+) as wait
 
 -- name: create_database
 -- A name is no parameter in these two: the server quotes it, and what it gives back is run.
