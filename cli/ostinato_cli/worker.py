@@ -1,11 +1,15 @@
 """`ostinato worker`: run jobs."""
 
+import os
+import signal
 from datetime import timedelta
+from typing import NoReturn
 
 import click
 
 from ostinato.settings import Settings
 from ostinato_cli.database import dsn_option, find_dsn
+from ostinato_cli.exits import DONE
 from ostinato_cli.options import length, namespace_option, output_option
 
 PORT = click.IntRange(0, 65_535)
@@ -14,6 +18,10 @@ PORT = click.IntRange(0, 65_535)
 def names(texts: tuple[str, ...]) -> list[str]:
     """Of an option that may be repeated, and name several at once."""
     return [name for text in texts for part in text.split(",") if (name := part.strip())]
+
+
+def _leave(*_: object) -> NoReturn:
+    os._exit(DONE)
 
 
 @click.command()
@@ -99,6 +107,8 @@ def worker(
       ostinato worker --jobs shop.jobs --queues emails,default --concurrency 50 --health-port 8080 --log-format json
       ostinato worker --jobs shop.jobs --drain
     """
+    # Until it runs there is nothing to give back. By default it would be a failure; for process 1, nothing at all.
+    signal.signal(signal.SIGTERM, _leave)
     try:
         # Only here: whoever just enqueues or looks has not installed what a worker needs.
         from ostinato_cli import shift

@@ -133,3 +133,14 @@ def test_a_second_signal_ends_such_a_start_at_once(dsn: str, tmp_path: Path) -> 
         took = ended_in(process)
 
     assert took < 1.5  # not the 3 s that closing may take
+
+
+def test_a_module_that_takes_long_to_import_is_not_waited_for(dsn: str, tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import sys, time\nprint('imports', file=sys.stderr, flush=True)\ntime.sleep(60)\n"
+    )
+    with worker(tmp_path, dsn, "--jobs", "slow") as process:
+        process.until("imports")
+        took = ended_in(process)
+
+    assert took < GRACE / 2
