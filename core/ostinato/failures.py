@@ -53,7 +53,7 @@ class TransientError(JobError):
         self, message: str = "", *, code: str = Code.HANDLER_ERROR, retry_after: Duration | None = None
     ) -> None:
         super().__init__(message, code=code)
-        self.retry_after = None if retry_after is None else parse_duration("retry_after", retry_after)
+        self.retry_after = None if retry_after is None else parse_wait("retry_after", retry_after)
 
 
 class PermanentError(JobError):
@@ -70,7 +70,14 @@ class Snooze(Exception):
         if isinstance(until, datetime) and not FIRST <= until < LAST:
             raise InvalidArgument("until", until, "it must be from 1970 to 9998")
         self.until = until if isinstance(until, datetime) else None
-        self.delay = None if isinstance(until, datetime) else parse_duration("until", until)
+        self.delay = None if isinstance(until, datetime) else parse_wait("until", until)
+
+
+def parse_wait(argument: str, value: Duration) -> timedelta:
+    """What was computed from clocks may be over by now: that is no reason to refuse it."""
+    if isinstance(value, int | float | timedelta):
+        value = max(value, type(value)(0))
+    return parse_duration(argument, value)
 
 
 def error_for_status(status: int, message: str = "", *, retry_after: str | None = None) -> JobError:

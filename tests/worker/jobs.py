@@ -47,6 +47,14 @@ async def tell_time(ctx: Context) -> str:
     return ctx.now().isoformat()
 
 
+async def hang(ctx: Context) -> None:
+    await asyncio.Event().wait()
+
+
+@job("hangs_at_start", isolation="process", on_start=hang, timeout="200ms")
+def hangs_at_start() -> None: ...
+
+
 @job("odd_output", isolation="process")
 async def odd_output() -> Any:
     return object()
