@@ -39,31 +39,26 @@ class Pipeline:
 
     async def run(self, attempt: Attempt) -> Verdict:
         """Whatever happens, there is a verdict: an attempt without one would keep its job for ever."""
-        try:
-            return await self._run(attempt)
-        except (
-            BaseException
-        ) as error:  # whoever closes a coroutine raises in it too, and then it must not wait any more
-            return judge(attempt, error)
-
-    async def _run(self, attempt: Attempt) -> Verdict:
         handler = attempt.handler
         if handler is None:  # it was unregistered between claim and start
             return Released()
         try:
-            attempt.bound = handler.bind_hooks() if handler.isolation else handler.bind()
-            payload = _read(handler, attempt.job)
-            if attempt.bound.hooks:
-                await hooks.before(attempt)
-            verdict = self._normalise(attempt, await self._perform(attempt, handler, payload))
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            verdict = judge(attempt, error)
-        attempt.verdict = verdict
-        if attempt.bound and attempt.bound.hooks:
-            await hooks.after(attempt, verdict, self._options.stop_grace.total_seconds())
-        return verdict
+            try:
+                attempt.bound = handler.bind_hooks() if handler.isolation else handler.bind()
+                payload = _read(handler, attempt.job)
+                if attempt.bound.hooks:
+                    await hooks.before(attempt)
+                verdict = self._normalise(attempt, await self._perform(attempt, handler, payload))
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                verdict = judge(attempt, error)
+            attempt.verdict = verdict
+            if attempt.bound and attempt.bound.hooks:
+                await hooks.after(attempt, verdict, self._options.stop_grace.total_seconds())
+            return verdict
+        except GeneratorExit as error:  # also of whoever closes this coroutine: then it must not wait for anything
+            return attempt.verdict or judge(attempt, error)
 
     async def _perform(self, attempt: Attempt, handler: Handler, payload: Any) -> Any:
         assert attempt.bound is not None
