@@ -41,6 +41,9 @@ class Code(StrEnum):
 
 
 class JobError(Exception):
+    # Of the class too: one derived from it need not call our __init__.
+    code: str = Code.HANDLER_ERROR.value
+
     def __init__(self, message: str = "", *, code: str = Code.HANDLER_ERROR) -> None:
         super().__init__(message)
         self.code = str(code)
@@ -48,6 +51,8 @@ class JobError(Exception):
 
 class TransientError(JobError):
     """It may work later."""
+
+    retry_after: timedelta | None = None
 
     def __init__(
         self, message: str = "", *, code: str = Code.HANDLER_ERROR, retry_after: Duration | None = None
@@ -62,6 +67,9 @@ class PermanentError(JobError):
 
 class Snooze(Exception):
     """Until a time with a zone, or for a length of time: Snooze("5m")."""
+
+    until: datetime | None = None
+    delay: timedelta | None = None
 
     def __init__(self, until: datetime | Duration) -> None:
         super().__init__(f"until {until}" if isinstance(until, datetime) else f"for {until}")

@@ -72,6 +72,41 @@ async def raises(payload: dict[str, Any]) -> None:
     }[payload["what"]]
 
 
+class Own(PermanentError):
+    """Of a handler's own, which does not care for what it derives from."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+class OwnTransient(TransientError):
+    code = "OWN"
+
+    def __init__(self, wait: object) -> None:
+        self.retry_after = wait  # type: ignore[assignment]
+
+
+class OwnSnooze(Snooze):
+    def __init__(self) -> None: ...
+
+
+@job("raises_own", isolation="process")
+async def raises_own(payload: dict[str, Any]) -> None:
+    raise {"permanent": Own("gone"), "transient": OwnTransient(payload.get("wait")), "snooze": OwnSnooze()}[
+        payload["what"]
+    ]
+
+
+@job("gives_up", isolation="process")
+async def gives_up(payload: dict[str, Any]) -> None:
+    raise {"exit": SystemExit("bye"), "interrupt": KeyboardInterrupt()}[payload["how"]]
+
+
+@job("gives_up_sync", isolation="process")
+def gives_up_sync(payload: dict[str, Any]) -> None:
+    raise {"exit": SystemExit("bye"), "interrupt": KeyboardInterrupt()}[payload["how"]]
+
+
 @job("asks", isolation="process")
 async def asks(payload: Any, ctx: Context) -> Any:
     await ctx.progress({"done": 1})
@@ -106,8 +141,6 @@ async def asks_too_much(payload: Any, ctx: Context) -> str:
 @job("dies", isolation="process")
 def dies(payload: dict[str, Any]) -> None:
     how = payload["how"]
-    if how == "sys.exit":
-        sys.exit(3)
     if how == "os._exit":
         os._exit(0)
     os.kill(os.getpid(), signal.Signals[how])
