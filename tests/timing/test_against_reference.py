@@ -1,5 +1,6 @@
 """Random expressions, zones and starts, compared with looking at a clock all day long."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -75,7 +76,7 @@ def test_the_reference_sees_the_changes_it_is_meant_to_see() -> None:
 
 def test_days_of_months_and_years_are_as_a_calendar_says() -> None:
     """Sparse ones: L, #, months, years, by walking days."""
-    cases = [
+    cases: list[tuple[str, Callable[[datetime], bool]]] = [
         ("0 0 L * *", lambda day: (day + timedelta(days=1)).day == 1),
         ("0 0 L,15 * *", lambda day: day.day == 15 or (day + timedelta(days=1)).day == 1),
         ("0 0 29 2 *", lambda day: (day.month, day.day) == (2, 29)),

@@ -29,10 +29,10 @@ class Exclusion:
     @classmethod
     def parse(cls, argument: str, value: str | date) -> "Exclusion":
         """`argument` is what the error calls it, such as 'exclude[0]'. YAML makes dates of what looks like one."""
-        text = value.isoformat() if isinstance(value, date) else value
+        text = value.isoformat() if isinstance(value, date) else str(value)
         try:
             start, end = _bounds(text)
-        except (ValueError, TypeError, OverflowError):
+        except (ValueError, OverflowError):
             raise InvalidArgument(argument, value, RULE) from None
         if end <= start:
             raise InvalidArgument(argument, value, "its end must be after its start")

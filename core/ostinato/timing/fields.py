@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from ostinato.timing.spread import spread
+
 
 class Refused(ValueError):
     """The rule that an expression breaks; whoever knows the whole expression makes an InvalidArgument of it."""
@@ -54,12 +56,12 @@ HASHED: Final = re.compile(r"H(?:\((\d+)-(\d+)\))?", re.ASCII)
 NTH: Final = re.compile(r"(\w+)#(\d+)", re.ASCII)
 LAST: Final = re.compile(r"L([0-7]|[A-Z]{3})|([0-7]|[A-Z]{3})L", re.ASCII)
 # In every month, so that a schedule's name does not cost it the months that have no 31st.
-HASHED_DAYS: Final = "H(1-28)"
+LAST_HASHED_DAY: Final = 28
 
 
-def normal(where: Field, text: str) -> str:
+def normal(where: Field, text: str, key: str | None) -> str:
     """The same field as croniter understands it, or `Refused` with what is wrong."""
-    items = [_item(where, item) for item in text.upper().split(",")]
+    items = [_item(where, item, key) for item in text.upper().split(",")]
     if where is WEEKDAY and any("#" in item or "L" in item for item in items):
         _check_nth_alone(items)
     if "*" in items:
@@ -72,7 +74,7 @@ def _check_nth_alone(items: list[str]) -> None:
         raise Refused("day of week mixes '#' or 'L' with plain days; make two schedules of it")
 
 
-def _item(where: Field, item: str) -> str:
+def _item(where: Field, item: str, key: str | None) -> str:
     if item == "?" and where in (DAY, WEEKDAY):
         return "*"
     if item == "L" and where is DAY:
@@ -80,21 +82,24 @@ def _item(where: Field, item: str) -> str:
     if where is WEEKDAY and (special := _nth(item) or _last(item)):
         return special
     stepped = STEPPED.fullmatch(item)
-    base, step = (stepped[1], _step(where, stepped[2])) if stepped else (item, 1)
-    return _based(where, item, base, step, has_step=stepped is not None)
-
-
-def _based(where: Field, item: str, base: str, step: int, *, has_step: bool) -> str:
-    suffix = f"/{step}" if step > 1 else ""
-    if base == "*":
-        return f"*{suffix}"
+    base, step = (stepped[1], _step(where, stepped[2])) if stepped else (item, None)
     if where is not YEAR and (hashed := HASHED.fullmatch(base)):
-        return _hashed(where, hashed) + (f"/{step}" if has_step else "")
+        return _hashed(where, hashed, step, key)
+    return _plain(where, item, base, step)
+
+
+def _plain(where: Field, item: str, base: str, step: int | None) -> str:
+    if base == "*":
+        return f"*{_suffix(step)}"
     if bounds := RANGE.fullmatch(base):
-        return _range(where, item, _value(where, bounds[1]), _value(where, bounds[2]), suffix)
+        return _range(where, item, _value(where, bounds[1]), _value(where, bounds[2]), _suffix(step))
     start = _value(where, base)
     # Spelled out, since croniter before 7 reads 59/15 as every 15 minutes.
-    return _range(where, item, start, highest(where), suffix) if has_step else str(start)
+    return _range(where, item, start, highest(where), _suffix(step)) if step else str(start)
+
+
+def _suffix(step: int | None) -> str:
+    return f"/{step}" if step and step > 1 else ""
 
 
 def highest(where: Field) -> int:
@@ -111,15 +116,26 @@ def _range(where: Field, item: str, low: int, high: int, suffix: str) -> str:
     return f"{low}-{high}{suffix}"
 
 
-def _hashed(where: Field, hashed: re.Match[str]) -> str:
+def _hashed(where: Field, hashed: re.Match[str], step: int | None, key: str | None) -> str:
+    """Not croniter's own H: its `H H * * *` knows 240 of the 1440 minutes of a day."""
+    low, high = _hashed_bounds(where, hashed)
+    if key is None:
+        raise Refused("H is hashed from the schedule's namespace/name, and none is given")
+    room = high - low + 1
+    start = low + spread(where.name, key) % min(step or room, room)
+    return _range(where, hashed[0], start, high, _suffix(step)) if step else str(start)
+
+
+def _hashed_bounds(where: Field, hashed: re.Match[str]) -> tuple[int, int]:
+    most = highest(where)
     if hashed[1] is None:
-        return HASHED_DAYS if where is DAY else "H"
+        return where.low, LAST_HASHED_DAY if where is DAY else most
     low, high = _value(where, hashed[1]), _value(where, hashed[2])
     if low >= high:
         raise Refused(f"{where.name} {hashed[0]} must go from a lower to a higher number")
-    if high > highest(where):
-        raise Refused(f"{where.name} {high} is not in {where.low}-{highest(where)}, which is what H takes there")
-    return hashed[0]
+    if high > most:
+        raise Refused(f"{where.name} {high} is not in {where.low}-{most}, which is what H takes there")
+    return low, high
 
 
 def _step(where: Field, digits: str) -> int:

@@ -1,11 +1,11 @@
 """A schedule's own small delay, so that those of midnight do not all come at midnight."""
 
-import hashlib
 from datetime import timedelta
 from typing import Final
 
 from ostinato.durations import Duration, parse_duration
 from ostinato.errors import InvalidArgument
+from ostinato.timing.spread import spread
 
 MILLISECOND: Final = timedelta(milliseconds=1)
 LONGEST: Final = timedelta(days=1)
@@ -23,5 +23,4 @@ def jitter_offset(jitter: Duration, key: str | None) -> timedelta:
         return length
     if key is None:
         raise InvalidArgument("jitter", jitter, "it is hashed from the schedule's namespace/name, and none is given")
-    digest = hashlib.sha256(f"jitter {key}".encode()).digest()
-    return int.from_bytes(digest[:8]) % (length // MILLISECOND) * MILLISECOND
+    return spread("jitter", key) % (length // MILLISECOND) * MILLISECOND

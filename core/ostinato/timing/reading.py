@@ -21,7 +21,7 @@ from ostinato.timing.fields import (
     normal,
 )
 
-# Ours and not croniter's: with a hash id its @daily is some time of the day.
+# Ours and not croniter's: given something to hash, its @daily is some time of the day.
 ALIASES: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -77,11 +77,8 @@ def read(text: str, key: str | None) -> Reading:
     if len(parts) not in FIELDS:
         raise Refused(f"it has {len(parts)} field{'' if len(parts) == 1 else 's'}; {SHAPE}")
     wheres = FIELDS[len(parts)]
-    texts = {where.name: normal(where, part) for where, part in zip(wheres, parts, strict=True)}
-    if key is None and any("H" in part for part in texts.values()):
-        raise Refused("H is hashed from the schedule's namespace/name, and none is given")
-    hash_id = None if key is None else key.encode()
-    values, nth = croniter.expand(" ".join(texts.values()), hash_id=hash_id, second_at_beginning=True)
+    texts = {where.name: normal(where, part, key) for where, part in zip(wheres, parts, strict=True)}
+    values, nth = croniter.expand(" ".join(texts.values()), second_at_beginning=True)
     found = {where.name: value for where, value in zip(CRONITERS_ORDER, values, strict=False)}
     return Reading(tuple(parts), texts, found, nth)
 
