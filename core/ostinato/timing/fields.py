@@ -55,6 +55,7 @@ RANGE: Final = re.compile(r"(\w+)-(\w+)", re.ASCII)
 HASHED: Final = re.compile(r"H(?:\((\d+)-(\d+)\))?", re.ASCII)
 NTH: Final = re.compile(r"(\w+)#(\d+)", re.ASCII)
 LAST: Final = re.compile(r"L([0-7]|[A-Z]{3})|([0-7]|[A-Z]{3})L", re.ASCII)
+NAMELESS: Final = "H is hashed from the schedule's namespace/name, and none is given (on the command line: give --name)"
 # In every month, so that a schedule's name does not cost it the months that have no 31st.
 LAST_HASHED_DAY: Final = 28
 
@@ -120,7 +121,7 @@ def _hashed(where: Field, hashed: re.Match[str], step: int | None, key: str | No
     """Not croniter's own H: its `H H * * *` knows 240 of the 1440 minutes of a day."""
     low, high = _hashed_bounds(where, hashed)
     if key is None:
-        raise Refused("H is hashed from the schedule's namespace/name, and none is given")
+        raise Refused(NAMELESS)
     room = high - low + 1
     start = low + spread(where.name, key) % min(step or room, room)
     return _range(where, hashed[0], start, high, _suffix(step)) if step else str(start)
