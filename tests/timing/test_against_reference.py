@@ -27,6 +27,8 @@ CHANGES = [
     ("Asia/Pyongyang", utc("2018-05-04T15:00")),  # half an hour for good
     ("America/Caracas", utc("2007-12-09T07:00")),  # half an hour back for good, in a zone without DST
     ("Asia/Manila", utc("1978-03-21T16:00")),
+    ("Africa/Sao_Tome", utc("2019-01-01T01:00")),  # at new year
+    ("America/Managua", utc("1997-01-01T05:00")),
     ("America/Sao_Paulo", utc("2017-12-31T12:00")),  # nothing happens but a new year
     ("UTC", utc("2024-02-28T12:00")),
 ]

@@ -118,6 +118,7 @@ def test_jitter_neither_reorders_nor_doubles_nor_loses() -> None:
     assert late.delay > timedelta(minutes=1)
     assert instants == [due.at + late.delay for due in plain.upcoming(at(NEW_YEAR) - late.delay, 200)]
     assert instants[0] - at(NEW_YEAR) <= timedelta(minutes=1)
+    assert late.next_after(at(NEW_YEAR)) == instants[0]
 
 
 def test_bounds_and_exclusions_look_at_the_instant_without_its_jitter() -> None:

@@ -43,8 +43,8 @@ class Change:
         return self.offset - self.before
 
 
-@lru_cache(maxsize=1024)
 def find_zone(name: str) -> ZoneInfo:
+    """zoneinfo keeps those that were found."""
     if not isinstance(name, str) or not name or name.startswith(NO_ZONES):
         raise InvalidArgument("timeZone", name, RULE)
     try:
@@ -109,12 +109,11 @@ def stretch_at(zone: ZoneInfo, instant: datetime) -> Stretch:
     year = instant.year
     known = changes(zone, year)
     place = bisect_right(known, instant, key=lambda change: change.at)
-    start, before = datetime(year, 1, 1), None
     if place:
         start, before, offset = known[place - 1].at, known[place - 1].before, known[place - 1].offset
     else:
-        offset = known[0].before if known else offset_at(zone, instant)
-    end = datetime(year + 1, 1, 1)
+        offset = before = known[0].before if known else offset_at(zone, instant)
+        start = datetime(year, 1, 1)
     if place < len(known):
-        return Stretch(start, known[place].at, offset if before is None else before, offset, known[place].offset)
-    return Stretch(start, end, offset if before is None else before, offset, offset)
+        return Stretch(start, known[place].at, before, offset, known[place].offset)
+    return Stretch(start, datetime(year + 1, 1, 1), before, offset, offset)
