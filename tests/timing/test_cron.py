@@ -55,6 +55,9 @@ def test_the_other_words_mean_what_they_say(word: str, first: str) -> None:
         ("0 0 * * FRI-MON", ["01-02 00:00", "01-03 00:00", "01-04 00:00", "01-05 00:00", "01-09 00:00"]),
         ("0 0 * * 7", ["01-04 00:00"]),
         ("0 0 * * 7-7", ["01-04 00:00", "01-11 00:00"]),
+        ("0 0 * * 7-0", ["01-04 00:00", "01-11 00:00"]),
+        ("0 0 * * 7-1", ["01-04 00:00", "01-05 00:00", "01-11 00:00"]),
+        ("0 0 * * 0-7", ["01-02 00:00", "01-03 00:00"]),
         ("0 0 * * 2-7/2", ["01-03 00:00", "01-06 00:00", "01-08 00:00", "01-10 00:00"]),
         ("0 0 * jan,FEB mon#1", ["01-05 00:00", "02-02 00:00"]),
         ("0 0 L * *", ["01-31 00:00", "02-28 00:00"]),
@@ -65,6 +68,13 @@ def test_the_other_words_mean_what_they_say(word: str, first: str) -> None:
 )
 def test_traps_of_ranges_steps_and_days(cron: str, expected: list[str]) -> None:
     assert local(NEW_YEAR, len(expected), cron=cron) == expected
+
+
+@pytest.mark.parametrize("low", range(7))
+def test_a_range_may_end_on_sunday_as_7_whatever_its_step(low: int) -> None:
+    for step in range(1, 8):
+        weekdays = Cron.parse(f"0 0 * * {low}-7/{step}").days.weekdays
+        assert weekdays == {day % 7 for day in range(low, 8, step)}, step
 
 
 def test_h_is_stable_for_a_name() -> None:
@@ -100,6 +110,7 @@ def test_h_within_a_range_and_with_a_step() -> None:
         ("* * 0 * *", "day of month 0 is not in 1-31"),
         ("* * * 13 *", "month 13 is not in 1-12"),
         ("* * * * 8", "day of week 8 is not in 0-7"),
+        ("0000000000061 * * * *", "minute 0000000000061 is not in 0-59"),
         ("60 * * * * *", "second 60 is not in 0-59"),
         ("0 * * * * * 2100", "year 2100 is not in 1970-2099"),
         ("* * * JANUARY *", "month 'JANUARY' is not understood"),

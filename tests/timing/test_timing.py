@@ -1,5 +1,6 @@
 """Everything around a cadence: intervals, bounds, exclusions, jitter."""
 
+import time
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -158,6 +159,22 @@ def test_what_makes_no_sense_is_refused_by_its_name_in_the_yaml(
         read_timing(**schedule)
 
     assert refused.value.argument == argument
+
+
+def test_a_next_instant_costs_microseconds() -> None:
+    """10 to 25 here; a leader computes those of 10,000 schedules. Ten times as much would be a mistake."""
+    timings = [
+        read_timing(cron=cron, time_zone="Europe/Berlin") for cron in ("*/5 * * * *", "30 2 * * 1-5", "0 0 L * *")
+    ]
+    for timing in timings:
+        timing.upcoming(at(NEW_YEAR), 300)
+
+    began = time.process_time()
+    for timing in timings:
+        timing.upcoming(at(NEW_YEAR), 300)
+    taken = time.process_time() - began
+
+    assert taken / 900 < 250e-6
 
 
 def test_an_instant_without_a_zone_is_refused() -> None:

@@ -2,8 +2,11 @@
 
 import calendar
 from dataclasses import dataclass, field
+from typing import Final
 
 Month = tuple[int, int]
+# Months, for each expression: enough for the next few instants, and little for thousands of expressions that wait years.
+REMEMBERED: Final = 60
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,8 @@ class Days:
         """In order, perhaps none."""
         known = self._known.get((year, month))
         if known is None:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
             known = self._known[year, month] = self._find(year, month)
         return known
 

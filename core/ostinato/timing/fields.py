@@ -108,10 +108,10 @@ def highest(where: Field) -> int:
 
 
 def _range(where: Field, item: str, low: int, high: int, suffix: str) -> str:
+    if where is WEEKDAY and low == 7:
+        low, high = 0, high % 7
     if low == high:  # croniter reads 5-5 as the whole field
         return str(low)
-    if where is WEEKDAY and low == 7:
-        low = 0
     if low > high and (suffix or where is YEAR):
         raise Refused(f"{where.name} {item} goes backwards; write two ranges, such as a-{highest(where)},{where.low}-b")
     return f"{low}-{high}{suffix}"
@@ -141,16 +141,16 @@ def _hashed_bounds(where: Field, hashed: re.Match[str]) -> tuple[int, int]:
 
 def _step(where: Field, digits: str) -> int:
     most = where.high - where.low
-    if not 1 <= int(digits[:9]) <= most:
+    if not 1 <= int(digits) <= most:
         longer = "; for longer intervals use `every`" if where in (SECOND, MINUTE, HOUR) else ""
-        raise Refused(f"{where.name} has a step of {digits[:9]}, it must be from 1 to {most}{longer}")
+        raise Refused(f"{where.name} has a step of {digits}, it must be from 1 to {most}{longer}")
     return int(digits)
 
 
 def _nth(item: str) -> str | None:
     if not (nth := NTH.fullmatch(item)):
         return None
-    if not 1 <= int(nth[2][:9]) <= 5:
+    if not 1 <= int(nth[2]) <= 5:
         raise Refused(f"day of week {item}: a month has from 1 to 5 of a weekday")
     return f"{_value(WEEKDAY, nth[1]) % 7}#{int(nth[2])}"
 
@@ -165,6 +165,6 @@ def _value(where: Field, text: str) -> int:
         return where.names[text]
     if not (text.isascii() and text.isdigit()):
         raise Refused(f"{where.name} {text!r} is not understood; {where.rule}")
-    if not where.low <= int(text[:9]) <= where.high:
-        raise Refused(f"{where.name} {text[:9]} is not in {where.low}-{where.high}; {where.rule}")
+    if not where.low <= int(text) <= where.high:
+        raise Refused(f"{where.name} {text} is not in {where.low}-{where.high}; {where.rule}")
     return int(text)
