@@ -74,7 +74,7 @@ def test_traps_of_ranges_steps_and_days(cron: str, expected: list[str]) -> None:
 def test_a_range_may_end_on_sunday_as_7_whatever_its_step(low: int) -> None:
     for step in range(1, 8):
         weekdays = Cron.parse(f"0 0 * * {low}-7/{step}").days.weekdays
-        assert weekdays == {day % 7 for day in range(low, 8, step)}, step
+        assert weekdays == frozenset(day % 7 for day in range(low, 8, step)), step
 
 
 def test_h_is_stable_for_a_name() -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 Month = tuple[int, int]
-# Months, for each expression: enough for the next few instants, and little for thousands of expressions that wait years.
+# Months, for each expression: enough for the next few instants, and little if thousands of expressions wait years.
 REMEMBERED: Final = 60
 
 
