@@ -11,6 +11,7 @@ import click
 import ostinato
 from ostinato.errors import EmbeddedPostgresError, InvalidArgument, NotMigrated, OstinatoError, Unreachable
 from ostinato.settings import Settings
+from ostinato_cli.cron import cron
 from ostinato_cli.dead_letters import dead_letters
 from ostinato_cli.demo import demo
 from ostinato_cli.doctor import doctor
@@ -88,7 +89,7 @@ def commands(ctx: click.Context) -> None:
     ctx.obj = Settings.from_env()
 
 
-for command in (migrate, enqueue, worker, jobs, dead_letters, queues, workers, doctor, demo):
+for command in (migrate, enqueue, worker, jobs, dead_letters, queues, workers, cron, doctor, demo):
     commands.add_command(command)
 
 

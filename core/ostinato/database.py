@@ -77,11 +77,11 @@ class Database:
         return bool(pool._connect_kwargs.get("statement_cache_size") != 0)  # as below
 
     def connect(self) -> AbstractAsyncContextManager[PostgresConnection]:
-        """A connection of its own, in whichever thread's event loop asks for it."""
-        return connect(self._dsn) if self._dsn else self._as_the_pool_does()
-
-    def connect_to_listen(self) -> AbstractAsyncContextManager[PostgresConnection]:
-        return connect(self._listen_dsn) if self._listen_dsn else self.connect()
+        """A connection of its own, in whichever thread's event loop asks for it; past a pooler, if we know how: there
+        it would wait behind jobs that hold what the pooler has."""
+        if dsn := self._listen_dsn or self._dsn:
+            return connect(dsn)
+        return self._as_the_pool_does()
 
     @asynccontextmanager
     async def _as_the_pool_does(self) -> AsyncIterator[PostgresConnection]:

@@ -41,6 +41,9 @@ class Code(StrEnum):
 
 
 class JobError(Exception):
+    # Of the class too: one derived from it need not call our __init__.
+    code: str = Code.HANDLER_ERROR.value
+
     def __init__(self, message: str = "", *, code: str = Code.HANDLER_ERROR) -> None:
         super().__init__(message)
         self.code = str(code)
@@ -49,11 +52,13 @@ class JobError(Exception):
 class TransientError(JobError):
     """It may work later."""
 
+    retry_after: timedelta | None = None
+
     def __init__(
         self, message: str = "", *, code: str = Code.HANDLER_ERROR, retry_after: Duration | None = None
     ) -> None:
         super().__init__(message, code=code)
-        self.retry_after = None if retry_after is None else parse_duration("retry_after", retry_after)
+        self.retry_after = None if retry_after is None else parse_wait("retry_after", retry_after)
 
 
 class PermanentError(JobError):
@@ -63,6 +68,9 @@ class PermanentError(JobError):
 class Snooze(Exception):
     """Until a time with a zone, or for a length of time: Snooze("5m")."""
 
+    until: datetime | None = None
+    delay: timedelta | None = None
+
     def __init__(self, until: datetime | Duration) -> None:
         super().__init__(f"until {until}" if isinstance(until, datetime) else f"for {until}")
         if isinstance(until, datetime) and until.tzinfo is None:
@@ -70,7 +78,14 @@ class Snooze(Exception):
         if isinstance(until, datetime) and not FIRST <= until < LAST:
             raise InvalidArgument("until", until, "it must be from 1970 to 9998")
         self.until = until if isinstance(until, datetime) else None
-        self.delay = None if isinstance(until, datetime) else parse_duration("until", until)
+        self.delay = None if isinstance(until, datetime) else parse_wait("until", until)
+
+
+def parse_wait(argument: str, value: Duration) -> timedelta:
+    """What was computed from clocks may be over by now: that is no reason to refuse it."""
+    if isinstance(value, int | float | timedelta):
+        value = max(value, type(value)(0))
+    return parse_duration(argument, value)
 
 
 def error_for_status(status: int, message: str = "", *, retry_after: str | None = None) -> JobError:

@@ -9,31 +9,30 @@ that its annotation names. Both may be left out.
 
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
-from typing import Any, Final, Literal, NotRequired, get_type_hints, is_typeddict
+from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter
-from pydantic.errors import PydanticUserError
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 from pydantic_core import from_json
-from typing_extensions import TypedDict
 
 from ostinato.backoff import Backoff, read_backoff
 from ostinato.context import Context
 from ostinato.durations import Duration, parse_duration
 from ostinato.enqueue import enqueue
 from ostinato.errors import InvalidArgument
+from ostinato.failures import Code, PermanentError
+from ostinato.hooks import HOOKS, Hook, check_own_hooks, read_hooks
 from ostinato.names import check_job_type, check_queue
 from ostinato.newjob import LARGEST, NewJob, check_integer, check_timeout
 from ostinato.rates import Rate
+from ostinato.signature import read_signature
 from ostinato.sizes import Size, parse_size
 
-Hook = Callable[..., Awaitable[None] | None]
-HOOKS: Final = ("on_start", "on_success", "on_fail", "on_end")
-TAKEN: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-PLAIN: Final = (dict, dict[str, Any], Any, inspect.Parameter.empty)
+MOST_MEMORY: Final = 2**60  # bytes: the kernel's own numbers end not far above
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +50,7 @@ class Handler:
     name: str
     version: int
     target: Callable[..., Any]  # the function or class, as it was written
+    made_in: str  # a module: `target` may be from another one
     is_class: bool
     is_async: bool  # if not, it runs in a thread
     payload: TypeAdapter[Any] | None  # None: a plain dict
@@ -96,7 +96,14 @@ class Handler:
 
     def payload_schema(self) -> dict[str, Any] | None:
         """By which others can refuse a bad payload before it is stored; None says nothing."""
-        return None if self.payload is None else self.payload.json_schema()
+        try:
+            return None if self.payload is None else self.payload.json_schema()
+        except PydanticInvalidForJsonSchema:
+            # A payload may hold what JSON Schema has no word for. The worker can still read it, and alone refuses it.
+            return None
+        except PydanticUserError as error:
+            reason = str(error).partition("\n")[0]
+            raise InvalidArgument("payload", self.where, f"pydantic cannot read its type: {reason}") from None
 
     def bind(self) -> "Bound":
         """What one attempt calls. A class gives each attempt an instance of its own, whose methods may be hooks."""
@@ -104,7 +111,7 @@ class Handler:
             return self._bound_function
         instance = self.target()
         methods = {name: getattr(instance, name) for name in HOOKS if hasattr(instance, name)}
-        return Bound(instance.execute, methods | dict(self.hooks), self.takes_payload, self.context_place)
+        return self._bound(instance.execute, methods | dict(self.hooks))
 
     def bind_hooks(self) -> "Bound":
         """The part of an isolated job's attempt that the worker itself has: not even a class is made there."""
@@ -112,7 +119,10 @@ class Handler:
 
     @cached_property
     def _bound_function(self) -> "Bound":
-        return Bound(self.target, self.hooks, self.takes_payload, self.context_place)
+        return self._bound(self.target, self.hooks)
+
+    def _bound(self, function: Callable[..., Any], hooks: Mapping[str, Hook]) -> "Bound":
+        return Bound(function, hooks, self.is_async, self.takes_payload, self.context_place)
 
     def _own_options(self) -> dict[str, Any]:
         return {"queue": self.queue, "job_version": None if self.version == 1 else self.version}
@@ -122,11 +132,18 @@ class Handler:
 class Bound:
     function: Callable[..., Any]
     hooks: Mapping[str, Hook]
+    is_async: bool
     takes_payload: bool
     context_place: int | None
 
     def call(self, payload: Any, ctx: Context) -> Any:
-        """What the handler returns: a coroutine if it is asynchronous."""
+        """What the handler returns: a coroutine if it is asynchronous, and only then."""
+        output = self._call(payload, ctx)
+        if not self.is_async and inspect.isawaitable(output):
+            raise _unawaited(output)
+        return output
+
+    def _call(self, payload: Any, ctx: Context) -> Any:
         if self.context_place is None:
             return self.function(payload) if self.takes_payload else self.function()
         if not self.takes_payload:
@@ -178,20 +195,24 @@ def job(
         "max_running": None if max_running is None else check_integer("max_running", max_running, 1, LARGEST),
         "rate": None if rate is None else Rate.parse(rate),
         "backoff": read_backoff(backoff),
-        "hooks": {hook: function for hook, function in given_hooks.items() if function is not None},
+        "hooks": read_hooks(given_hooks),
     }
+    if not isinstance(transaction, bool):
+        raise InvalidArgument("transaction", transaction, "it must be True or False")
     if transaction and isolation is not None:
         raise InvalidArgument(
             "transaction", transaction, "a process of its own has no part in the worker's transaction"
         )
 
     def decorate(target: Callable[..., Any]) -> Handler:
-        signature = _signature(name, target)
+        signature = read_signature(name, target)
         if transaction and not signature["is_async"]:
             raise InvalidArgument("transaction", transaction, "only an asynchronous handler can use ctx.tx")
-        if isolation is not None and signature["is_class"]:
-            _check_hooks_of_isolated(target)
-        return Handler(target=target, **options, **signature)
+        if inspect.isclass(target):
+            check_own_hooks(target, isolated=isolation is not None)
+        # The module in which `@job` stands.
+        made_in = sys._getframe(1).f_globals.get("__name__", "")
+        return Handler(target=target, made_in=made_in, **options, **signature)
 
     return decorate
 
@@ -205,62 +226,27 @@ def _isolation(kind: object, memory: Size | None, cpu: Duration | None) -> Isola
     if kind != "process":
         raise InvalidArgument("isolation", kind, 'it must be "process" or None')
     return Isolation(
-        memory=None if memory is None else parse_size("memory", memory),
-        cpu=None if cpu is None else parse_duration("cpu", cpu),
+        memory=None if memory is None else _check_memory(memory),
+        cpu=None if cpu is None else _check_cpu(cpu),
     )
 
 
-def _check_hooks_of_isolated(target: Callable[..., Any]) -> None:
-    """The instance is in the attempt's process, hooks are called in the worker: they would never meet."""
-    if methods := [hook for hook in HOOKS if hasattr(target, hook)]:
-        rule = "the hooks of an isolated job run in another process than its class: give @job a function instead"
-        raise InvalidArgument(methods[0], target, f"{rule}, {methods[0]}=…")
+def _check_memory(value: Size) -> int:
+    size = parse_size("memory", value)
+    if size > MOST_MEMORY:
+        raise InvalidArgument("memory", value, f"it must be at most {MOST_MEMORY:,} bytes")
+    return size
 
 
-def _signature(name: str, target: Callable[..., Any]) -> dict[str, Any]:
-    is_class = inspect.isclass(target)
-    function = getattr(target, "execute", None) if is_class else target
-    if not callable(function):
-        raise InvalidArgument(name, target, "the handler must be a function, or a class with a method `execute`")
-    parameters = list(inspect.signature(function).parameters.values())[1 if is_class else 0 :]
-    hints = _hints(function)
-    places = [place for place, each in enumerate(parameters) if _is_context(each.name, hints.get(each.name))]
-    others = [each for place, each in enumerate(parameters) if place not in places]
-    if len(parameters) > 2 or len(places) > 1 or len(others) > 1 or any(each.kind not in TAKEN for each in parameters):
-        raise InvalidArgument(name, target, "the handler must take a payload and a context, or less")
-    annotation = hints.get(others[0].name, inspect.Parameter.empty) if others else None
-    return {
-        "is_class": is_class,
-        "is_async": inspect.iscoroutinefunction(function),
-        "takes_payload": bool(others),
-        "payload": None if not others or annotation in PLAIN else _adapter(name, annotation),
-        "context_place": places[0] if places else None,
-    }
+def _check_cpu(value: Duration) -> timedelta:
+    cpu = parse_duration("cpu", value)
+    if not cpu:
+        raise InvalidArgument("cpu", value, "it must be more than 0")
+    return cpu
 
 
-def _is_context(name: str, annotation: Any) -> bool:
-    return name == "ctx" or (inspect.isclass(annotation) and issubclass(annotation, Context))
-
-
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    try:
-        return get_type_hints(function)
-    except NameError as error:
-        raise InvalidArgument("annotation", error.name, f"it cannot be resolved in {function.__module__}") from None
-
-
-def _adapter(name: str, annotation: Any) -> TypeAdapter[Any]:
-    try:
-        return TypeAdapter(_readable(annotation))
-    except PydanticUserError as error:
-        reason = str(error).partition("\n")[0]
-        raise InvalidArgument(name, annotation, f"pydantic cannot read this as a payload: {reason}") from None
-
-
-def _readable(annotation: Any) -> Any:
-    """Before Python 3.12 pydantic takes only the TypedDict of typing_extensions."""
-    if sys.version_info >= (3, 12) or not is_typeddict(annotation) or type(annotation).__module__ != "typing":
-        return annotation
-    hints = get_type_hints(annotation)
-    fields = {name: hint if name in annotation.__required_keys__ else NotRequired[hint] for name, hint in hints.items()}
-    return TypedDict(annotation.__name__, fields)  # type: ignore[operator]
+def _unawaited(output: Any) -> PermanentError:
+    if inspect.iscoroutine(output):
+        output.close()  # Python warns of one that nobody ran.
+    advice = "make the handler `async def`; a decorator around it must use functools.wraps"
+    return PermanentError(f"it returned what must be awaited: {advice}", code=Code.OUTPUT_INVALID)

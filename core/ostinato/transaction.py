@@ -9,6 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import asyncpg
+from asyncpg.pool import PoolConnectionProxy
 
 from ostinato import store
 from ostinato.store import Claimed, Held
@@ -24,15 +25,18 @@ class Transaction:
     def __init__(self, conn: Any) -> None:
         self.conn = conn
         # asyncpg sends BEGIN and COMMIT by themselves, each a round trip. Beside that it keeps one fact, the outermost
-        # transaction, for which it has no public name; its range is pinned, and tests hold this.
+        # transaction, for which it has no public name, nor for giving out a connection anew. Its range is pinned, and
+        # tests hold this.
         self._outermost = conn.transaction()
         self._connection = self._outermost._connection
         self._begun_at: float | None = None
         self._completion: Any = None
+        self._prepared: str | None = None  # its name
 
     async def prepare(self) -> None:
         """Plan once how jobs are completed here."""
         self._completion = await self._connection.prepare(store.COMPLETE_ONE.text)
+        self._prepared = self._completion.get_name()
 
     @property
     def fresh(self) -> bool:
@@ -52,12 +56,19 @@ class Transaction:
 
     async def complete(self, job: Held | Claimed, output: Any, *, go_on: bool) -> None:
         """Complete the job and commit; with `go_on` begin the next. Raises what the server says of any of these."""
-        prepared = self._completion and self._completion.get_name()
-        text = store.completion(job, output, prepared=prepared)
-        await self._connection.execute(f"{text}; commit and chain" if go_on else f"{text}; commit")
+        text = store.completion(job, output, prepared=self._prepared)
+        # Not `commit and chain`, which would give the next job what this one has set for its transaction.
+        await self._connection.execute(f"{text}; commit; begin" if go_on else f"{text}; commit")
         self._end_on_our_side()
         if go_on:
             self._begin_on_our_side()
+
+    def take_back(self) -> None:
+        """From a handler: what it left behind finds its connection released, as a pool's, and not the next job's."""
+        holder, connection = self.conn._holder, self.conn._detach()
+        if connection is not None:  # it has not broken
+            connection._pool_release_ctr += 1
+            self.conn = holder._proxy = PoolConnectionProxy(holder, connection)
 
     async def rehearse(self) -> None:
         """Complete a job that does not exist: what a session does for the first time takes it longest."""

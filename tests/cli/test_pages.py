@@ -20,6 +20,7 @@ from tests.postgres.conftest import on
 PROJECT = CHECKED_OUT.parent
 README = (PROJECT / "README.md").read_text()
 TESTING = (PROJECT / "docs" / "testing.md").read_text()
+TIMING = (PROJECT / "docs" / "timing.md").read_text()
 EXAMPLE_DSN = "postgresql://me@localhost/shop"
 
 
@@ -105,6 +106,16 @@ def test_the_project_of_the_page_on_testing_passes_its_tests_word_for_word(tmp_p
     assert len(re.findall(r"^```\w", TESTING, re.MULTILINE)) == len(blocks(r"\w+", TESTING)) == 7
     tests = len(re.findall(r"^(?:async )?def test_", TESTING, re.MULTILINE))
     assert f"{tests} passed" in shell.stdout, shell.stdout + shell.stderr
+
+
+def test_the_page_on_timing_shows_what_its_commands_print(tmp_path: Path) -> None:
+    printed = [[typed([line], tmp_path) for line in block.splitlines()] for block in blocks("sh", TIMING)]
+
+    assert all((shell.returncode, shell.stderr) == (0, "") for shells in printed for shell in shells)
+    assert [shells[0].stdout for shells in printed] == blocks("text", TIMING)
+    [(command, error)] = re.findall(r"^    \$ (.+)\n    (Error: .+)$", TIMING, re.MULTILINE)
+    shell = typed([command], tmp_path)
+    assert (shell.returncode, shell.stderr) == (2, error + "\n")
 
 
 def test_every_make_target_that_a_page_names_is_there() -> None:

@@ -57,3 +57,17 @@ def test_snooze_is_until_a_time_or_for_a_while() -> None:
 
     with pytest.raises(InvalidArgument, match="it must have a time zone"):
         Snooze(datetime(2026, 1, 31))
+
+
+def test_a_class_derived_from_ours_need_not_call_its_init() -> None:
+    class Refused(TransientError):
+        def __init__(self, reason: str) -> None:
+            self.reason = reason
+
+    class Later(Snooze):
+        def __init__(self) -> None: ...
+
+    refused, later = Refused("busy"), Later()
+
+    assert (str(refused), refused.code, refused.retry_after) == ("busy", "HANDLER_ERROR", None)
+    assert (later.until, later.delay) == (None, None)

@@ -1,5 +1,7 @@
 """What `@job` makes of a function or class."""
 
+import functools
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypedDict
@@ -8,7 +10,8 @@ from uuid import UUID
 import pydantic
 import pytest
 
-from ostinato import Context, InvalidArgument, SyncContext, job
+from ostinato import Context, InvalidArgument, PermanentError, SyncContext, job
+from ostinato.failures import Code
 from ostinato.handler import Handler
 from ostinato.rates import Rate
 
@@ -133,6 +136,13 @@ def test_the_function_can_still_be_called() -> None:
         ({"rate": "1/fortnight"}, "write it as '100/m'"),
         ({"rate": "1/0s"}, "write it as '100/m'"),
         ({"backoff": "later"}, "write it as"),
+        ({"transaction": "no"}, "transaction is 'no'; it must be True or False"),
+        ({"isolation": "process", "memory": 2**80}, "it must be at most 1,152,921,504,606,846,976 bytes"),
+        ({"isolation": "process", "cpu": 0}, "cpu is 0; it must be more than 0"),
+        ({"on_start": 5}, r"on_start is 5; it must be a function that can be called as on_start\(ctx\)"),
+        ({"on_end": lambda: 1}, r"called as on_end\(ctx\)"),
+        ({"on_success": lambda ctx: 1}, r"called as on_success\(ctx, output\)"),
+        ({"on_fail": lambda ctx: 1}, r"called as on_fail\(ctx, error\)"),
     ],
 )
 def test_an_option_that_breaks_a_rule_is_refused_where_it_is_written(options: dict[str, Any], rule: str) -> None:
@@ -141,6 +151,30 @@ def test_an_option_that_breaks_a_rule_is_refused_where_it_is_written(options: di
 
 
 def keyword_only(*, ctx: Context) -> None: ...
+def anything(*arguments: Any, **options: Any) -> None: ...
+def generator(payload: dict[str, Any]) -> Iterator[int]:
+    yield 1
+
+
+async def async_generator(payload: dict[str, Any]) -> AsyncIterator[int]:
+    yield 1
+
+
+class CallableInstance:
+    async def __call__(self, payload: dict[str, Any]) -> None: ...
+
+
+class NeedsArguments:
+    def __init__(self, client: Any) -> None: ...
+    async def execute(self) -> None: ...
+
+
+class WithBadHook(WithExecute):
+    def on_end(self) -> None: ...
+
+
+class WithoutHook(WithExecute):
+    on_start = None  # type: ignore[assignment]
 
 
 def test_what_cannot_be_a_handler_is_refused() -> None:
@@ -155,6 +189,16 @@ def test_what_cannot_be_a_handler_is_refused() -> None:
         (NoExecute, "a method `execute`"),
         (unreadable, "pydantic cannot read this"),
         (keyword_only, "a payload and a context, or less"),
+        (anything, r"must name what it takes.*functools\.wraps"),
+        (generator, "must not yield"),
+        (async_generator, "must not yield"),
+        (functools.partial(echo), "must be a function, or a class"),
+        (CallableInstance(), "must be a function, or a class"),
+        (print, "must be a function, or a class"),
+        (5, "must be a function, or a class"),
+        (NeedsArguments, "makes an instance of it, without arguments: .*'client'"),
+        (WithBadHook, r"called as on_end\(ctx\)"),
+        (WithoutHook, r"on_start is None; .* called as on_start\(ctx\)"),
     ]
     for target, rule in cases:
         with pytest.raises(InvalidArgument, match=rule):
@@ -173,9 +217,98 @@ def test_an_isolated_class_has_no_hooks_of_its_own_for_they_would_never_meet_its
     with pytest.raises(InvalidArgument, match=r"on_start is .* another process than its class.*on_start=…"):
         job("work", isolation="process")(WithExecute)
 
-    handler = job("work", isolation="process", on_start=in_a_thread)(WithoutHooks)
-    assert handler.bind_hooks().hooks == {"on_start": in_a_thread}
+    handler = job("work", isolation="process", on_start=hook)(WithoutHooks)
+    assert handler.bind_hooks().hooks == {"on_start": hook}
+
+
+def hook(ctx: Context) -> None: ...
 
 
 class WithoutHooks:
     async def execute(self) -> None: ...
+
+
+class WithStatic:
+    @staticmethod
+    async def execute(payload: dict[str, Any]) -> Any:
+        return payload
+
+
+class WithClassMethod:
+    @classmethod
+    async def execute(cls, payload: dict[str, Any]) -> Any:
+        return payload
+
+
+@pytest.mark.parametrize("target", [WithStatic, WithClassMethod])
+async def test_a_method_of_the_class_itself_takes_its_payload_too(target: type) -> None:
+    handler = job("work")(target)
+
+    assert handler.takes_payload
+    assert await handler.bind().call({"a": 1}, None) == {"a": 1}  # type: ignore[arg-type]
+
+
+def traced(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    return call
+
+
+def traced_without_wraps(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(payload: dict[str, Any]) -> Any:
+        return function(payload)
+
+    return call
+
+
+async def echo(payload: dict[str, Any]) -> Any:
+    return payload
+
+
+async def test_an_asynchronous_function_in_a_plain_decorator_is_asynchronous() -> None:
+    handler = job("work")(traced(traced(echo)))
+
+    assert handler.is_async
+    assert await handler.bind().call({"a": 1}, None) == {"a": 1}  # type: ignore[arg-type]
+
+
+def test_what_must_be_awaited_and_is_not_is_an_error_that_says_what_to_do() -> None:
+    handler = job("work")(traced_without_wraps(echo))
+
+    with pytest.raises(PermanentError, match=r"make the handler `async def`.* functools\.wraps") as error:
+        handler.bind().call({"a": 1}, None)  # type: ignore[arg-type]
+
+    assert error.value.code == Code.OUTPUT_INVALID
+
+
+class Connection: ...
+
+
+class Connected(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(arbitrary_types_allowed=True)
+
+    to: str
+    connection: Connection | None = None
+
+
+def test_a_payload_of_which_no_schema_can_be_made_has_none_and_is_still_read() -> None:
+    async def handler(payload: Connected) -> None: ...
+
+    made = job("work")(handler)
+
+    assert made.payload_schema() is None
+    assert made.read('{"to": "ada"}') == Connected(to="ada")
+
+
+@dataclass
+class Unfinished:
+    missing: "Missing"  # type: ignore[name-defined]  # noqa: F821
+
+
+def test_a_payload_whose_type_is_not_complete_is_named_with_its_handler() -> None:
+    async def handler(payload: Unfinished) -> None: ...
+
+    with pytest.raises(InvalidArgument, match=r"payload is 'tests\.unit\.test_handler.*handler'; .*not fully defined"):
+        job("work")(handler).payload_schema()

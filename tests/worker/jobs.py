@@ -47,6 +47,14 @@ async def tell_time(ctx: Context) -> str:
     return ctx.now().isoformat()
 
 
+async def hang(ctx: Context) -> None:
+    await asyncio.Event().wait()
+
+
+@job("hangs_at_start", isolation="process", on_start=hang, timeout="200ms")
+def hangs_at_start() -> None: ...
+
+
 @job("odd_output", isolation="process")
 async def odd_output() -> Any:
     return object()
@@ -62,6 +70,41 @@ async def raises(payload: dict[str, Any]) -> None:
         "surrogate": ValueError("\ud800"),
         "cancelled": asyncio.CancelledError(),
     }[payload["what"]]
+
+
+class Own(PermanentError):
+    """Of a handler's own, which does not care for what it derives from."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+class OwnTransient(TransientError):
+    code = "OWN"
+
+    def __init__(self, wait: object) -> None:
+        self.retry_after = wait  # type: ignore[assignment]
+
+
+class OwnSnooze(Snooze):
+    def __init__(self) -> None: ...
+
+
+@job("raises_own", isolation="process")
+async def raises_own(payload: dict[str, Any]) -> None:
+    raise {"permanent": Own("gone"), "transient": OwnTransient(payload.get("wait")), "snooze": OwnSnooze()}[
+        payload["what"]
+    ]
+
+
+@job("gives_up", isolation="process")
+async def gives_up(payload: dict[str, Any]) -> None:
+    raise {"exit": SystemExit("bye"), "interrupt": KeyboardInterrupt()}[payload["how"]]
+
+
+@job("gives_up_sync", isolation="process")
+def gives_up_sync(payload: dict[str, Any]) -> None:
+    raise {"exit": SystemExit("bye"), "interrupt": KeyboardInterrupt()}[payload["how"]]
 
 
 @job("asks", isolation="process")
@@ -98,8 +141,6 @@ async def asks_too_much(payload: Any, ctx: Context) -> str:
 @job("dies", isolation="process")
 def dies(payload: dict[str, Any]) -> None:
     how = payload["how"]
-    if how == "sys.exit":
-        sys.exit(3)
     if how == "os._exit":
         os._exit(0)
     os.kill(os.getpid(), signal.Signals[how])

@@ -202,6 +202,35 @@ async def test_an_output_that_is_no_json_is_an_error_that_names_the_rule(dsn: st
     assert "JSON has no number nan" in (done.error_message or "")
 
 
+async def test_a_generator_is_read_once(dsn: str, conn: Any) -> None:
+    @job("work")
+    async def work() -> Any:
+        return (number for number in (1, 2))
+
+    assert (await ran(dsn, conn, work)).output == [1, 2]
+
+
+class Hopeless(PermanentError):
+    def __init__(self) -> None:
+        """Does not call the class that it stands on."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("nor can it be printed")
+
+
+async def test_a_permanent_error_is_one_whatever_else_it_lacks(dsn: str, conn: Any) -> None:
+    assert (await ran(dsn, conn, job("work")(refuse(Hopeless())))).state is State.DEAD_LETTERED
+
+
+async def test_a_wait_that_is_over_already_is_none(dsn: str, conn: Any) -> None:
+    error = TransientError("limited", code="RATE_LIMITED", retry_after=-0.5)
+
+    done = await ran(dsn, conn, job("work", backoff="1h")(refuse(error)))
+
+    assert [(each.code, each.message) for each in done.attempts] == [("RATE_LIMITED", "limited")] * 2
+    assert Snooze(-1).delay == timedelta(0)
+
+
 async def test_snooze_waits_and_spends_no_attempt(dsn: str, conn: Any) -> None:
     at = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=3)
 

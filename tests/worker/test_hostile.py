@@ -26,9 +26,21 @@ class Broken(pydantic.BaseModel):
         raise KeyError("a validator may raise anything")
 
 
+class Panics(pydantic.BaseModel):
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def check(cls, value: Any) -> Any:
+        raise GeneratorError
+
+
 class NoCode(TransientError):
     def __init__(self) -> None:
         """Does not call the class that it stands on."""
+
+
+class Later(Snooze):
+    def __init__(self) -> None:
+        """Nor does this."""
 
 
 class Unprintable(Exception):
@@ -53,7 +65,18 @@ def raising(error: Callable[[], BaseException]) -> Callable[[], Awaitable[None]]
     return work
 
 
+def raising_later(error: Callable[[], BaseException]) -> Callable[[], Awaitable[None]]:
+    async def work() -> None:
+        await asyncio.sleep(0)
+        raise error()
+
+    return work
+
+
 async def invalid(payload: Broken) -> None: ...
+
+
+async def panicking(payload: Panics) -> None: ...
 
 
 async def cancels_its_task() -> None:
@@ -70,13 +93,23 @@ async def unreal(*_: Any) -> None:
     raise GeneratorError
 
 
+async def closed_hook(*_: Any) -> None:
+    raise GeneratorExit
+
+
 class GeneratorError(BaseException):
     """Not even an Exception."""
 
 
 HOSTILE = {
     "a validator that raises": job("bad")(invalid),
+    "a validator that raises no Exception": job("bad")(panicking),
     "an error without its code": job("bad")(raising(NoCode)),
+    "a snooze without its length": job("bad")(raising(Later)),
+    "what a coroutine gets that is closed": job("bad")(raising(GeneratorExit)),
+    "the same after it has waited": job("bad")(raising_later(GeneratorExit)),
+    "a hook that raises it": job("bad", on_start=closed_hook)(raising(ValueError)),
+    "a hook at the end that raises it": job("bad", on_end=closed_hook)(raising_later(ValueError)),
     "an error that cannot be printed": job("bad")(raising(Unprintable)),
     "a backoff that raises": job("bad", backoff=Never(), max_attempts=2)(raising(ValueError)),
     "a backoff of the wrong kind": job("bad", backoff=Seconds(), max_attempts=2)(raising(ValueError)),
@@ -103,6 +136,39 @@ async def test_it_costs_its_own_job_alone(dsn: str, conn: Any, name: str) -> Non
     ends = [(await store.get_job(conn, job_id)).state for job_id in others]
     assert ends == [State.COMPLETED] * 3
     assert (await store.get_job(conn, one.id)).state not in (State.PENDING, State.RUNNING)
+
+
+async def test_a_task_that_is_cancelled_when_its_job_is_done_is_no_other_jobs(dsn: str, conn: Any) -> None:
+    @job("bad")
+    async def bad() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().call_later(0.05, task.cancel)
+        await asyncio.sleep(0.001)
+
+    @job("good")
+    async def good() -> None:
+        await asyncio.sleep(0.1)
+
+    for each in (bad, bad, good, good):
+        await each.enqueue(conn)
+    counts = await asyncio.wait_for(Worker(dsn, [bad, good], concurrency=2, settings=SETTINGS).drain(), 15)
+
+    assert counts == {"completed": 4}
+
+
+async def test_what_others_change_after_it_was_returned_is_written_as_it_was(dsn: str, conn: Any) -> None:
+    shared: dict[str, Any] = {"n": 1}
+
+    @job("stats")
+    async def stats() -> dict[str, Any]:
+        asyncio.get_running_loop().call_soon(shared.update, {"n": object()})
+        return shared
+
+    made = await stats.enqueue(conn)
+    await asyncio.wait_for(Worker(dsn, [stats], settings=SETTINGS).drain(), 15)
+
+    assert (await store.get_job(conn, made.id)).output == {"n": 1}
 
 
 def test_a_snooze_that_no_database_can_hold_is_refused() -> None:

@@ -60,6 +60,33 @@ async def test_any_other_error_is_told_by_its_type_its_text_and_where_it_was(
     assert "in raises" in raised.value.__notes__[0]
 
 
+async def test_an_error_that_lacks_what_its_base_class_has_is_still_what_it_was(isolator: Isolator) -> None:
+    with pytest.raises(PermanentError, match="gone") as permanent:
+        await Try(isolator, jobs.raises_own, {"what": "permanent"}).end()
+    with pytest.raises(TransientError) as transient:
+        await Try(isolator, jobs.raises_own, {"what": "transient", "wait": "90s"}).end()
+    with pytest.raises(TransientError) as never:
+        await Try(isolator, jobs.raises_own, {"what": "transient", "wait": ["never"]}).end()
+    with pytest.raises(JobError, match="OwnSnooze") as snooze:
+        await Try(isolator, jobs.raises_own, {"what": "snooze"}).end()
+
+    assert permanent.value.code == snooze.value.code == Code.HANDLER_ERROR
+    assert (transient.value.code, transient.value.retry_after) == ("OWN", timedelta(seconds=90))
+    assert (never.value.code, never.value.retry_after) == ("OWN", None)
+
+
+@pytest.mark.parametrize("handler", [jobs.gives_up, jobs.gives_up_sync])
+@pytest.mark.parametrize(("how", "message"), [("exit", "SystemExit: bye"), ("interrupt", "KeyboardInterrupt: ")])
+async def test_what_would_end_a_program_is_an_error_of_the_handlers_like_any_other(
+    isolator: Isolator, handler: Any, how: str, message: str
+) -> None:
+    with pytest.raises(JobError) as raised:
+        await Try(isolator, handler, {"how": how}).end()
+
+    assert (str(raised.value), raised.value.code) == (message, Code.HANDLER_ERROR)
+    assert "in gives_up" in raised.value.__notes__[0]
+
+
 async def test_a_payload_that_does_not_fit_and_an_output_that_is_no_json_will_never_work(isolator: Isolator) -> None:
     with pytest.raises(PermanentError, match="copies") as payload:
         await Try(isolator, jobs.echo, {"to": "ada", "copies": "many"}).end()
@@ -118,7 +145,6 @@ async def test_a_process_sees_nothing_of_the_worker(monkeypatch: pytest.MonkeyPa
     [
         ("SIGKILL", Code.PROCESS_DIED, "killed by signal 9 (SIGKILL)"),
         ("SIGSEGV", Code.PROCESS_DIED, "killed by signal 11 (SIGSEGV)"),
-        ("sys.exit", Code.PROCESS_DIED, "exited with code 3 without an answer"),
         ("os._exit", Code.PROCESS_DIED, "exited with code 0 without an answer"),
     ],
 )

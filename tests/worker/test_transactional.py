@@ -6,7 +6,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from ostinato import Context, job, store
+from ostinato import Context, enqueue_many, job, store
 from ostinato.handler import Handler
 from ostinato.lifecycle import State
 from ostinato.settings import Settings
@@ -105,6 +105,55 @@ async def test_what_was_done_under_a_claim_that_is_gone_never_happened(dsn: str,
 
     assert (done.state, done.attempt, len(calls)) == (State.COMPLETED, 1, 2)
     assert await sold(shop) == [2]
+
+
+async def test_what_a_handler_sets_for_its_transaction_is_not_the_next_ones(dsn: str, shop: Any) -> None:
+    seen: list[str] = []
+
+    @job("careful", transaction=True)
+    async def careful(ctx: Context) -> None:
+        await ctx.tx.execute("set transaction isolation level serializable")
+
+    @job("plain", transaction=True)
+    async def plain(ctx: Context) -> None:
+        seen.append(await ctx.tx.fetchval("show transaction_isolation"))
+
+    await enqueue_many(shop, [each.new() for _ in range(10) for each in (careful, plain)])
+    await asyncio.wait_for(Worker(dsn, [careful, plain], concurrency=1).drain(), 20)
+
+    assert seen == ["read committed"] * 10
+
+
+async def test_what_goes_on_after_a_handler_has_no_part_in_the_next_jobs_transaction(dsn: str, shop: Any) -> None:
+    left: list[Any] = []
+    refused: list[type[BaseException]] = []
+
+    @job("sell", transaction=True)
+    async def sell(ctx: Context) -> None:
+        for stale in left:
+            with pytest.raises(asyncpg.InterfaceError) as raised:
+                await stale(SELL, 7)
+            refused.append(raised.type)
+        left[:] = [ctx.tx.execute, (await ctx.tx.prepare("select $1::text, $2::int")).fetch]
+        await ctx.tx.execute(SELL, 1)
+
+    await enqueue_many(shop, [sell.new() for _ in range(5)])
+    counts = await asyncio.wait_for(Worker(dsn, [sell], concurrency=1).drain(), 20)
+
+    assert (counts, len(refused)) == ({"completed": 5}, 8)
+    assert await sold(shop) == [1] * 5
+
+
+async def test_an_output_that_is_no_json_undoes_the_work_and_is_not_tried_again(dsn: str, shop: Any) -> None:
+    @job("sell", transaction=True)
+    async def sell(ctx: Context) -> object:
+        await ctx.tx.execute(SELL, 1)
+        return object()
+
+    done = await ran(dsn, shop, sell)
+
+    assert (done.state, done.error_code) == (State.DEAD_LETTERED, "OUTPUT_INVALID")
+    assert await sold(shop) == []
 
 
 async def test_a_commit_that_fails_is_an_attempt_that_failed(dsn: str, shop: Any) -> None:

@@ -19,17 +19,19 @@ LOST: Final = "lost"
 
 
 class Attempt:
-    """`task` is set once it waits for something, `returned` and `verdict` when that is so; `late` says that its verdict
-    was given without it."""
+    """`task` is set once it waits for something; `begun`, `returned` and `verdict` when that is so; `late` says that
+    its verdict was given without it."""
 
     __slots__ = (
         "began",
+        "begun",
         "bound",
         "ctx",
         "handler",
         "job",
         "late",
         "max_attempts",
+        "output",
         "returned",
         "task",
         "timeout",
@@ -50,7 +52,9 @@ class Attempt:
         self.ctx = kind(job, line, self.max_attempts)
         self.task: asyncio.Task[Any] | None = None
         self.timers: list[asyncio.TimerHandle] = []
+        self.begun = False  # its handler was called
         self.returned = False
+        self.output: Any = None
         self.verdict: Verdict | None = None
         self.late = False
 
@@ -64,9 +68,13 @@ class Attempt:
         """Once the handler has returned or failed, what follows is short, and not to be cut off."""
         return not (self.ctx.cancelled.is_set() or self.returned or self.verdict)
 
+    def returns(self, output: Any) -> None:
+        self.returned = True
+        self.output = output
+
     def stop(self, reason: str) -> None:
         """Ask it to end. A coroutine is cancelled; a thread or process sees it in `ctx.cancelled`."""
         self.ctx.cancelled.set(reason)
         handler = self.handler
-        if self.task and handler and handler.is_async and not handler.isolation:
+        if self.task and handler and not (self.begun and (handler.isolation or not handler.is_async)):
             self.task.cancel()

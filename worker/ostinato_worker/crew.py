@@ -169,7 +169,17 @@ class Crew:
             self._carrying = True
             carrier = self._loop.create_task(self._carry(), name="ostinato-carrier")
             self._carriers.add(carrier)
-            carrier.add_done_callback(self._carriers.discard)
+            carrier.add_done_callback(self._gone)
+
+    def _gone(self, carrier: "asyncio.Task[None]") -> None:
+        """Whatever ended one, a handler's stray cancel or a mistake of ours: the others go on."""
+        self._carriers.discard(carrier)
+        if not carrier.cancelled() and (error := carrier.exception()):
+            LOG.critical("an attempt went wrong and has no verdict", exc_info=error)
+        elif not carrier.cancelled():
+            return
+        self._carrying = False
+        self._carry_on()
 
     async def _carry(self) -> None:
         breath = perf_counter() + BREATH
@@ -195,12 +205,10 @@ class Crew:
                     await asyncio.sleep(0)
                     breath = perf_counter() + BREATH
                 continue
+            # Another task for the next job: what the handler has left behind may cancel the one that it ran in.
             await self._stay_with(attempt, Rest(work, context, waits_for), me)
-            if self._carrying or me.cancelling():
-                self._carry_on()
-                return
-            self._carrying = True
-            breath = perf_counter() + BREATH
+            self._carry_on()
+            return
         self._carrying = False
         self._carry_on()
         self._look_whether_still()

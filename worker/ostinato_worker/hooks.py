@@ -22,7 +22,7 @@ async def after(attempt: Attempt, verdict: Verdict, patience: float) -> None:
     try:
         async with asyncio.timeout(patience):
             if isinstance(verdict, Completed | Committed):
-                await _call(attempt, "on_success", verdict.output if isinstance(verdict, Completed) else None)
+                await _call(attempt, "on_success", attempt.output)
             elif isinstance(verdict, Failed):
                 await _call(attempt, "on_fail", verdict)
             await _call(attempt, "on_end")
@@ -44,5 +44,12 @@ async def _call(attempt: Attempt, name: str, *about: Any) -> None:
             waiting = await in_thread(hook, attempt.ctx.in_thread(), *about)
             if inspect.isawaitable(waiting):
                 await waiting
-    except Exception as error:
+    except BaseException as error:
+        if isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and _is_told_to_stop()):
+            raise
         LOG.warning("%s of %s failed: %s", name, attempt.job.job_type, said(error), exc_info=error)
+
+
+def _is_told_to_stop() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -8,7 +8,7 @@ from typing import Final
 
 from ostinato.backoff import DEFAULT
 from ostinato.durations import parse_duration
-from ostinato.failures import Code, JobError, PermanentError, Snooze, TransientError
+from ostinato.failures import Code, JobError, PermanentError, Snooze, TransientError, parse_wait
 from ostinato_worker.attempt import CANCELLED, LOST, SHUTDOWN, TIMEOUT, Attempt
 from ostinato_worker.sessions import NotBegun
 from ostinato_worker.transactions import LeaseLost
@@ -19,6 +19,13 @@ MOST_TRACE: Final = 2_000
 
 
 def judge(attempt: Attempt, error: BaseException) -> Verdict:
+    try:
+        return _judge(attempt, error)
+    except BaseException:  # a class of theirs that lacks what its base class has, or cannot be printed
+        return settled(attempt, Failed(Code.HANDLER_ERROR, said(error), permanent=isinstance(error, PermanentError)))
+
+
+def _judge(attempt: Attempt, error: BaseException) -> Verdict:
     """Why it was told to stop comes before what it raised then."""
     if isinstance(error, NotBegun) and attempt.ctx.cancelled.reason in (None, TIMEOUT):
         return Released()  # what was up was the time for a connection, not the handler's
@@ -33,7 +40,7 @@ def judge(attempt: Attempt, error: BaseException) -> Verdict:
             return Stopped(None if isinstance(error, asyncio.CancelledError) else said(error))
     if isinstance(error, LeaseLost):
         return Lost()
-    if isinstance(error, Snooze):
+    if isinstance(error, Snooze) and (error.delay is not None or error.until is not None):
         return Snoozed(error.delay, error.until)
     return settled(attempt, _failure(error))
 
@@ -53,7 +60,7 @@ def settled(attempt: Attempt, failed: Failed) -> Failed:
 def said(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}".removesuffix(": ")
-    except Exception:  # its own __str__ raises
+    except BaseException:  # its own __str__ raises
         return type(error).__name__
 
 
@@ -67,11 +74,9 @@ def _backoff(attempt: Attempt) -> timedelta:
 
 
 def _failure(error: BaseException) -> Failed:
-    try:
-        if isinstance(error, JobError):
-            delay = error.retry_after if isinstance(error, TransientError) else None
-            return Failed(str(error.code), str(error) or type(error).__name__, delay, isinstance(error, PermanentError))
-        trace = "".join(traceback.format_exception(error)[1:])
-        return Failed(Code.HANDLER_ERROR, f"{said(error)}\n{trace[-MOST_TRACE:]}")
-    except Exception:  # a class of theirs that lacks what its base class has, or cannot be printed
-        return Failed(Code.HANDLER_ERROR, said(error))
+    if isinstance(error, JobError):
+        delay = error.retry_after if isinstance(error, TransientError) else None
+        delay = None if delay is None else parse_wait("retry_after", delay)
+        return Failed(str(error.code), str(error) or type(error).__name__, delay, isinstance(error, PermanentError))
+    trace = "".join(traceback.format_exception(error)[1:])
+    return Failed(Code.HANDLER_ERROR, f"{said(error)}\n{trace[-MOST_TRACE:]}")

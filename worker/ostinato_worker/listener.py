@@ -40,7 +40,7 @@ class Listener:
     async def run(self) -> None:
         """Until the connection breaks."""
         try:
-            async with self._database.connect_to_listen() as conn:
+            async with self._database.connect() as conn:
                 await conn.add_listener("ostinato_jobs", self._hear_of_jobs)
                 await conn.add_listener("ostinato_cancel", self._hear_of_cancellation)
                 self.listens = True

@@ -1,22 +1,22 @@
 """An attempt from claim to verdict: resolve → validate → start its time → perform → normalise. Recorded elsewhere."""
 
+import asyncio
 from typing import Any
 
 from ostinato.context import Line
-from ostinato.errors import InvalidArgument
-from ostinato.failures import Code
+from ostinato.failures import Code, PermanentError
 from ostinato.handler import Handler
-from ostinato.payload import encode_value
 from ostinato.store import Claimed
 from ostinato_worker import hooks
 from ostinato_worker.attempt import LOST, TIMEOUT, Attempt
 from ostinato_worker.isolation import Isolator
 from ostinato_worker.judge import judge, said, timed_out
 from ostinato_worker.options import Options
+from ostinato_worker.output import encode_output
 from ostinato_worker.registry import Registry
 from ostinato_worker.threads import in_thread
 from ostinato_worker.transactions import Transactions
-from ostinato_worker.verdict import DONE, Committed, Completed, Failed, Lost, Released, Verdict
+from ostinato_worker.verdict import DONE, Committed, Completed, Lost, Released, Verdict
 
 
 class Pipeline:
@@ -43,35 +43,37 @@ class Pipeline:
         if handler is None:  # it was unregistered between claim and start
             return Released()
         try:
-            payload = handler.read(attempt.job.payload)
-        except Exception as error:  # a validator of theirs may raise anything
-            why = str(error) if isinstance(error, ValueError) else said(error)
-            return Failed(Code.PAYLOAD_INVALID, why[:1_000], permanent=True)
-        try:
-            attempt.bound = handler.bind_hooks() if handler.isolation else handler.bind()
-            if attempt.bound.hooks:
-                await hooks.before(attempt)
-            verdict = self._normalise(attempt, await self._perform(attempt, handler, payload))
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            verdict = judge(attempt, error)
-        attempt.verdict = verdict
-        if attempt.bound and attempt.bound.hooks:
-            await hooks.after(attempt, verdict, self._options.stop_grace.total_seconds())
-        return verdict
+            try:
+                attempt.bound = handler.bind_hooks() if handler.isolation else handler.bind()
+                payload = _read(handler, attempt.job)
+                if attempt.bound.hooks:
+                    await hooks.before(attempt)
+                verdict = self._normalise(attempt, await self._perform(attempt, handler, payload))
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                verdict = judge(attempt, error)
+            attempt.verdict = verdict
+            if attempt.bound and attempt.bound.hooks:
+                await hooks.after(attempt, verdict, self._options.stop_grace.total_seconds())
+            return verdict
+        except GeneratorExit as error:  # also of whoever closes this coroutine: then it must not wait for anything
+            return attempt.verdict or judge(attempt, error)
 
     async def _perform(self, attempt: Attempt, handler: Handler, payload: Any) -> Any:
         assert attempt.bound is not None
-        if handler.isolation and self._isolator:
-            return await self._isolator.perform(handler, attempt.job, attempt.ctx)
+        if attempt.ctx.cancelled.is_set():  # while a hook ran, which did not mind
+            raise asyncio.CancelledError
+        attempt.begun = True
         if handler.transaction:
             return await self._transactions.perform(attempt, payload)
-        if handler.is_async:
+        if handler.isolation and self._isolator:
+            output = await self._isolator.perform(handler, attempt.job, attempt.ctx)
+        elif handler.is_async:
             output = await attempt.bound.call(payload, attempt.ctx)
         else:
             output = await in_thread(attempt.bound.call, payload, attempt.ctx)
-        attempt.returned = True
+        attempt.returns(output)
         return output
 
     def _normalise(self, attempt: Attempt, output: Any) -> Verdict:
@@ -83,10 +85,12 @@ class Pipeline:
             return Lost()
         if isinstance(output, Committed):
             return output
-        if output is None:
-            return DONE
-        try:
-            encode_value("output", output)
-        except InvalidArgument as error:
-            return Failed(Code.OUTPUT_INVALID, str(error), permanent=True)
-        return Completed(output)
+        return DONE if output is None else Completed(encode_output(output))
+
+
+def _read(handler: Handler, job: Claimed) -> Any:
+    try:
+        return handler.read(job.payload)
+    except BaseException as error:  # a validator of theirs may raise anything
+        why = str(error) if isinstance(error, ValueError) else said(error)
+        raise PermanentError(why[:1_000], code=Code.PAYLOAD_INVALID) from None

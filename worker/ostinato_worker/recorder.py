@@ -14,6 +14,7 @@ from uuid import UUID
 from ostinato import store
 from ostinato.database import Database
 from ostinato.failures import Code
+from ostinato.payload import Json
 from ostinato.postgres import UNWRITABLE
 from ostinato.store import Claimed, Outcome
 from ostinato_worker.tally import Tally
@@ -22,6 +23,8 @@ from ostinato_worker.verdict import Committed, Completed, Failed, Lost, Released
 LOG: Final = logging.getLogger("ostinato.worker")
 BATCH: Final = 500
 NOW: Final = store.moves.NOW
+
+Completion = tuple[Claimed, Json | None]
 
 
 class Recorder:
@@ -32,7 +35,7 @@ class Recorder:
         self._patience = patience  # a cut network is silent: then the next connection has to do
         self._recorded = recorded
         self._tally = tally
-        self._completed: deque[tuple[Claimed, Any]] = deque()
+        self._completed: deque[Completion] = deque()
         self._others: deque[tuple[Claimed, Verdict]] = deque()
         self._news = asyncio.Event()
         self._idle = asyncio.Event()
@@ -89,12 +92,16 @@ class Recorder:
     async def flushed(self) -> None:
         await self._idle.wait()
 
-    async def _complete(self) -> None:
-        batch = [self._completed[place] for place in range(min(BATCH, len(self._completed)))]
+    async def _complete(self, most: int = BATCH) -> None:
+        batch = [self._completed[place] for place in range(min(most, len(self._completed)))]
         self._news.set()  # should this fail, whoever begins again finds something to do
         jobs = [job for job, _ in batch]
         outputs = [output for _, output in batch] if any(output is not None for _, output in batch) else []
-        lost = await store.complete(self._conn, jobs, outputs)
+        try:
+            lost = await store.complete(self._conn, jobs, outputs)
+        except UNWRITABLE as error:
+            await self._complete_what_can_be(batch, error)
+            return
         for _ in batch:
             self._completed.popleft()
         for job, _ in batch if lost else ():
@@ -105,6 +112,15 @@ class Recorder:
         self._count("completed", len(batch) - len(lost))
         self._count("lost", len(lost))
         self._recorded(len(batch))
+
+    async def _complete_what_can_be(self, batch: list[Completion], error: Exception) -> None:
+        """An output that Postgres cannot hold must not keep the others of its batch."""
+        if len(batch) > 1:
+            for _ in batch:
+                await self._complete(1)
+            return
+        job, _ = self._completed.popleft()
+        self._others.append((job, Failed(Code.OUTPUT_INVALID, _why_unwritable(error), permanent=True)))
 
     async def _record_others(self) -> None:
         """All that are released, and one other."""
@@ -130,8 +146,7 @@ class Recorder:
             return await self._record(job, verdict)
         except UNWRITABLE as error:
             LOG.error("job %s: its end cannot be written, so it is a dead letter: %s", job.id, error)
-            message = f"its end could not be recorded: {type(error).__name__}: {error}"
-            return await self._record(job, Failed(Code.HANDLER_ERROR, message, permanent=True))
+            return await self._record(job, Failed(Code.HANDLER_ERROR, _why_unwritable(error), permanent=True))
 
     async def _record(self, job: Claimed, verdict: Verdict) -> tuple[str, Outcome]:
         conn = self._conn
@@ -163,6 +178,10 @@ class Recorder:
     def _count(self, name: str, jobs: int) -> None:
         if jobs:
             self.counts[name] = self.counts.get(name, 0) + jobs
+
+
+def _why_unwritable(error: Exception) -> str:
+    return f"its end could not be recorded: {type(error).__name__}: {error}"
 
 
 def _say_lost(job: Claimed, what: str) -> None:

@@ -5,6 +5,7 @@ PgBouncer in transaction mode.
 """
 
 import asyncio
+import logging
 from collections import deque
 from contextlib import suppress
 from typing import Any, Final
@@ -13,8 +14,13 @@ from ostinato.database import Database, cut_off
 from ostinato.postgres import DATABASE_ERRORS
 from ostinato.transaction import Transaction
 
+LOG: Final = logging.getLogger("ostinato.worker")
 FIRST: Final = 8
 LAST_CARE: Final = 1.0  # seconds to clean up a connection before the end
+SCARCE: Final = (
+    "PgBouncer: a transactional job holds one of its connections to the server while it runs. Allow more of them"
+    " (default_pool_size) than all workers have slots, and set OSTINATO_LISTEN_DSN so that leases are renewed past it"
+)
 
 
 class NotBegun(Exception):
@@ -27,6 +33,7 @@ class Sessions:
 
     def __init__(self, database: Database, most: int, patience: float) -> None:
         self._pool = database.pool
+        self._scarce = not database.can_listen
         self._prepares = database.prepares
         self._most = most
         self._patience = patience  # for what a server does at once, or not at all
@@ -37,6 +44,8 @@ class Sessions:
 
     async def open_first(self) -> None:
         """Some, before jobs need them: what a server prepares for a new session takes it longer than most jobs."""
+        if self._scarce:
+            LOG.warning(SCARCE)
         with suppress(*DATABASE_ERRORS):  # jobs will find out, and say so
             await asyncio.gather(*(self._rehearse() for _ in range(min(self._most, FIRST))))
 

@@ -11,12 +11,14 @@ from typing import Any, Final
 from ostinato import store
 from ostinato.database import cut_off
 from ostinato.failures import Code, TransientError
+from ostinato.payload import Json
 from ostinato.postgres import DATABASE_ERRORS
 from ostinato.transaction import Transaction
 from ostinato_worker.attempt import TIMEOUT, Attempt
 from ostinato_worker.backing_off import BackOff
+from ostinato_worker.output import encode_output
 from ostinato_worker.sessions import NotBegun, Sessions
-from ostinato_worker.verdict import COMMITTED, Committed
+from ostinato_worker.verdict import Committed
 
 LOG: Final = logging.getLogger("ostinato.worker")
 LOOK_SECONDS: Final = 1.0
@@ -65,23 +67,26 @@ class Transactions:
         self._used.add(transaction)
         try:
             attempt.ctx.tx = transaction.conn
-            output = await attempt.bound.call(payload, attempt.ctx)
-            # From here on nobody interrupts it: a commit that is cut off may have happened.
-            attempt.returned = True
-            attempt.ctx.tx = None  # whoever goes on after the handler has no part in the next job's transaction
+            try:
+                # From when it returns nobody interrupts it: a commit that is cut off may have happened.
+                attempt.returns(await attempt.bound.call(payload, attempt.ctx))
+            finally:
+                # Whoever goes on after the handler has no part in the next job's transaction.
+                attempt.ctx.tx = None
+                transaction.take_back()
             if attempt.overdue:
                 raise LeaseLost
+            output = encode_output(attempt.output)
             await self._complete(transaction, attempt, output)
         except BaseException:
-            attempt.ctx.tx = None
             await self._sessions.give_up(transaction)
             raise
         finally:
             self._used.discard(transaction)
         self._sessions.keep(transaction)
-        return COMMITTED
+        return Committed(output)
 
-    async def _complete(self, transaction: Transaction, attempt: Attempt, output: Any) -> None:
+    async def _complete(self, transaction: Transaction, attempt: Attempt, output: Json | None) -> None:
         self._ending[transaction] = self._looks
         try:
             await transaction.complete(attempt.job, output, go_on=self._more())

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+
+from ostinato.payload import Json
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    output: Any = None
+    output: Json | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Released:
 class Committed:
     """It was completed in its own transaction: nothing is left to record."""
 
+    output: Json | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class Lost:
@@ -50,4 +53,3 @@ class Lost:
 
 Verdict = Completed | Failed | Snoozed | Stopped | Released | Committed | Lost
 DONE = Completed()
-COMMITTED = Committed()

@@ -125,8 +125,7 @@ def _outcome(verdict: Verdict, watched: Watched, line: NotedLine, clock: Clock) 
 
 def _facts(verdict: Verdict, watched: Watched, clock: Clock) -> dict[str, Any]:
     match verdict:
-        case Completed() | Committed():
-            text = encode_value("output", watched.returned)
+        case Completed(text) | Committed(text):
             return {"state": State.COMPLETED, "output": None if text is None else from_json(text)}
         case Failed(code, message, _, permanent=True):
             return {"state": State.DEAD_LETTERED, "code": code, "message": message}

@@ -4,9 +4,9 @@ from typing import Any
 
 from ostinato.errors import InvalidArgument
 from ostinato.handler import Handler
-from ostinato.payload import encode_value
 from ostinato.postgres import is_in_transaction
 from ostinato_worker.attempt import Attempt
+from ostinato_worker.output import encode_output
 from ostinato_worker.transactions import LeaseLost, Transactions
 from ostinato_worker.verdict import Committed
 
@@ -21,14 +21,12 @@ class LentTransaction(Transactions):
         async with self._conn.transaction():
             try:
                 attempt.ctx.tx = self._conn
-                output = await attempt.bound.call(payload, attempt.ctx)
-                attempt.returned = True
+                attempt.returns(await attempt.bound.call(payload, attempt.ctx))
                 if attempt.overdue:
                     raise LeaseLost
-                encode_value("output", output)
+                return Committed(encode_output(attempt.output))
             finally:
                 attempt.ctx.tx = None
-        return Committed()
 
 
 def check_tx(handler: Handler, tx: Any) -> Any:

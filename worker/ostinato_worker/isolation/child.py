@@ -55,7 +55,7 @@ async def _outcome(handler: Handler, ctx: Context, limit: Limit) -> Frame:
     try:
         payload = _payload(handler, ctx)
         return _answer(await handler.bind().call(payload, ctx))
-    except (Exception, asyncio.CancelledError) as error:  # Whatever a handler raises is an answer.
+    except BaseException as error:  # Whatever a handler raises is an answer.
         return _failure(error, ctx)
     finally:
         _only_in(process)
@@ -78,7 +78,7 @@ def _outcome_in_main_thread(handler: Handler, ctx: SyncContext, limit: Limit) ->
     limit()
     try:
         return _answer(handler.bind().call(_payload(handler, ctx), ctx))
-    except Exception as error:  # Whatever a handler raises is an answer.
+    except BaseException as error:  # Whatever a handler raises is an answer.
         return _failure(error, ctx)
     finally:
         _only_in(process)

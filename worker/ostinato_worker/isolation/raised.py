@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from ostinato import errors
-from ostinato.errors import OstinatoError
+from ostinato.durations import parse_duration
+from ostinato.errors import InvalidArgument, OstinatoError
 from ostinato.failures import Code, JobError, PermanentError, Snooze, TransientError
 from ostinato_worker.isolation.frames import Frame, Garbage
 
@@ -15,19 +16,18 @@ PLAIN: Final[dict[str, type[Exception]]] = {each.__name__: each for each in (Typ
 
 
 def describe(error: BaseException) -> Frame:
-    """What a handler raised."""
+    """What a handler raised: a class of its own may have derived from ours, and put anything into the attributes."""
     match error:
         case Snooze(until=datetime() as until):
             return {"kind": "snooze", "until": until.isoformat()}
         case Snooze(delay=timedelta() as delay):
             return {"kind": "snooze", "delay": delay.total_seconds()}
         case TransientError():
-            after = None if error.retry_after is None else error.retry_after.total_seconds()
-            return {"kind": "transient", "code": error.code, "message": _text(error), "retry_after": after}
+            return {"kind": "transient", **_said(error), "retry_after": _seconds(error.retry_after)}
         case PermanentError():
-            return {"kind": "permanent", "code": error.code, "message": _text(error)}
+            return {"kind": "permanent", **_said(error)}
         case JobError():
-            return {"kind": "error", "code": error.code, "message": _text(error)}
+            return {"kind": "error", **_said(error)}
     text = "".join(traceback.format_exception(error))
     return {
         "kind": "other",
@@ -82,9 +82,20 @@ def refusal(frame: Frame) -> Exception:
     return PLAIN[name](message) if name in PLAIN else RuntimeError(f"{name}: {message}")
 
 
-def _text(error: BaseException) -> str:
+def _said(error: JobError) -> Frame:
+    return {"code": _text(error.code), "message": _text(error)}
+
+
+def _seconds(wait: object) -> float | None:
     try:
-        return _clean(str(error))[:LONGEST]
+        return None if wait is None else parse_duration("retry_after", wait).total_seconds()  # type: ignore[arg-type]
+    except InvalidArgument:
+        return None
+
+
+def _text(value: object) -> str:
+    try:
+        return _clean(str(value))[:LONGEST]
     except Exception as broken:  # Its own __str__ raises: that must not hide that it was raised.
         return f"(no text: {type(broken).__name__})"
 
