@@ -25,6 +25,11 @@ class Farewell:
         self._said = asyncio.Event()
         self._ends_at = 0.0
 
+    @property
+    def longest(self) -> float:
+        """How many seconds running jobs may go on for."""
+        return self._grace - self._notice
+
     def forget(self) -> None:
         """The worker begins, perhaps anew."""
         self._said.clear()

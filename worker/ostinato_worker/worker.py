@@ -1,4 +1,4 @@
-"""A worker: one process's share of the work. Wires the parts together, and knows how to begin and how to end.
+"""A worker: one process's share of the work. Wires the parts together.
 
 claimer ──▶ crew (attempts) ──▶ recorder          heart: the lease, from a thread of its own
    ▲ listener: what is new, what is called off
@@ -9,10 +9,10 @@ import logging
 import os
 import platform
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from datetime import datetime
-from typing import Any, Final, Self
+from typing import Any, Final
 from uuid import UUID
 
 import ostinato
@@ -32,6 +32,7 @@ from ostinato_worker.farewell import Farewell
 from ostinato_worker.health import Health
 from ostinato_worker.heart import Heart
 from ostinato_worker.isolation import Isolator
+from ostinato_worker.life import Life
 from ostinato_worker.line import WorkerLine
 from ostinato_worker.listener import Listener
 from ostinato_worker.metrics import Metrics
@@ -42,7 +43,6 @@ from ostinato_worker.recorder import Recorder
 from ostinato_worker.registry import Jobs, Registry
 from ostinato_worker.relief import Relief
 from ostinato_worker.sessions import Sessions
-from ostinato_worker.signals import Signals
 from ostinato_worker.supervised import supervise
 from ostinato_worker.tally import Tally
 from ostinato_worker.transactions import Transactions
@@ -56,7 +56,7 @@ LONGEST_UNSTARTED: Final = 0.5  # seconds that a job may be held without its tur
 State = Callable[[], AbstractAsyncContextManager[Any]]
 
 
-class Worker:
+class Worker(Life):
     """`async with worker:` runs it beside other things; `run()` is that, until it is stopped or told to end."""
 
     def __init__(
@@ -93,57 +93,12 @@ class Worker:
             pod=pod,
             health_port=health_port,
         )
-        self._stopping: asyncio.Event | None = None
-        self._starting: asyncio.Timeout | None = None
-        self._stack: AsyncExitStack | None = None
+        super().__init__(Farewell(self._options))
         self._again: asyncio.Task[None] | None = None
         self._drains = False
-        self._farewell = Farewell(self._options)
         self._crew: Crew | None = None
         self._heart: Heart | None = None
         self.id: UUID | None = None
-
-    async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as stack:
-            stack.enter_context(self._in_use())
-            await self._start(stack)
-            self._stack = stack.pop_all()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._stack is not None
-        try:
-            await self._end()
-        finally:
-            await self._stack.aclose()
-
-    async def run(self) -> None:
-        """Until SIGTERM, SIGINT or `stop()`; a second signal ends at once what is still running."""
-        self._check_unused()
-        with Signals(self.stop):
-            await self._live(lambda: self._stopped.wait())
-
-    def stop(self) -> None:
-        """Claim nothing more, let what runs finish within the grace, give back the rest. Twice: at once."""
-        if self._stopping is None:
-            return  # it has ended, or not begun
-        again = self._stopping.is_set()
-        self._stopping.set()
-        if again:
-            LOG.warning("stops at once")
-        if self._starting is not None:
-            self._call_off(self._starting, again)
-        elif not again:
-            most = self._options.grace - self._options.notice
-            LOG.info("stops: lets running jobs finish, for %g s at most", most.total_seconds())
-        elif self._crew is not None:
-            self._crew.give_up_all(SHUTDOWN)
-
-    def _call_off(self, starting: asyncio.Timeout, again: bool) -> None:
-        self._farewell.spare(at_once=again)
-        if not again:
-            LOG.info("stops: it has not begun yet, and closes what it has opened")
-            starting.reschedule(asyncio.get_running_loop().time())
 
     async def drain(self) -> dict[str, int]:
         """Run what is due until nothing is left, or `stop()`; say what became of how many jobs."""
@@ -154,43 +109,6 @@ class Worker:
         finally:
             self._drains = False
         return dict(self._recorder.counts) if lived else {}
-
-    async def _live(self, work: Callable[[], Awaitable[object]]) -> bool:
-        """Begin, work and end. False: it was stopped before it had begun."""
-        if not await self._begun():
-            return False
-        try:
-            await work()
-        finally:
-            await self.__aexit__()
-        return True
-
-    async def _begun(self) -> bool:
-        """In the task of the caller: what the application opens may have to be closed in the task that opened it."""
-        starting = self._starting = asyncio.timeout(None)
-        try:
-            async with starting:
-                await self.__aenter__()
-        except TimeoutError:
-            if not starting.expired():
-                raise
-            return False
-        finally:
-            self._starting = None
-        return True
-
-    def _check_unused(self) -> None:
-        if self._stopping is not None:
-            raise RuntimeError("this worker runs already: make another one")
-
-    @contextmanager
-    def _in_use(self) -> Iterator[None]:
-        self._check_unused()
-        self._stopping = asyncio.Event()
-        try:
-            yield
-        finally:
-            self._stack = self._stopping = None
 
     async def _until_drained(self) -> None:
         draining = asyncio.create_task(supervise("draining", self._claimer.drain, self._tally.failed))
@@ -208,19 +126,8 @@ class Worker:
         """The database's time, as far as this worker knows it: what `ctx.now()` says."""
         return self._tally.now()
 
-    async def parted(self) -> float:
-        """Until there is only closing to do; how many seconds are left for it. Asked again: until there are fewer."""
-        return await self._farewell.said()
-
-    @property
-    def _stopped(self) -> asyncio.Event:
-        if self._stopping is None:
-            raise RuntimeError("the worker is not running: use `async with worker:` or `await worker.run()`")
-        return self._stopping
-
     async def _start(self, stack: AsyncExitStack) -> None:
         options = self._options
-        self._farewell.forget()
         if options.health_port is not None:
             # The first to begin and the last to end: probes want an answer also while the application starts.
             health = Health(lambda: self.condition, Metrics(self._tally, lambda: self.condition))
@@ -436,8 +343,11 @@ class Worker:
                 self._pace.stalled()
                 self._working.give_back()
 
+    def _hurry(self) -> None:
+        if self._crew is not None:  # else `async with` has not begun yet
+            self._crew.give_up_all(SHUTDOWN)
+
     async def _end(self) -> None:
-        self._stopped.set()
         await self._farewell.say(self._claimer, self._working, self._sign_off)
 
     async def _sign_off(self) -> None:
