@@ -17,8 +17,8 @@ from tests.postgres.conftest import TEMPLATE, Server, database
 
 LIVE, HISTORY = 1_000_000, 5_000_000
 
-# As a busy database looks: many types and queues, some failed, some future, a day's worth running.
-FILL = f"""
+# As a busy database looks: many types and queues, some failed, some future, a day's worth running. Beside each other.
+FILL_LIVE = f"""
 alter table ostinato.jobs disable trigger user;
 insert into ostinato.jobs (job_type, queue, priority, run_at, payload, state, lease, worker_id, started_at, error_code)
 select 'type' || n % 50, case when n % 10 = 0 then 'other' else 'default' end, n % 3,
@@ -28,14 +28,25 @@ select 'type' || n % 50, case when n % 10 = 0 then 'other' else 'default' end, n
     case when n % 200 = 0 then now() end, case when n % 20 = 1 then 'CODE' || n % 7 end
 from generate_series(1, {LIVE}) as n;
 alter table ostinato.jobs enable trigger user;
+"""
+FILL_HISTORY = """
 insert into ostinato.job_history (id, job_type, payload, state, attempt, lease, worker_id, started_at, finished_at)
 select ostinato.uuidv7(), 'type' || n % 50, '{{}}', 'completed', 1, n, ostinato.first_id(to_timestamp(n % 40)), now(),
     date_trunc('day', now(), 'UTC') + (n % 5 - 1) * interval '1 day'
-from generate_series(1, {HISTORY}) as n;
-insert into ostinato.dead_letters (id, job_type, payload, state, finished_at, error_code)
-select ostinato.uuidv7(), 'type' || n % 50, '{{}}', 'dead_lettered', now(), 'CODE' || n % 7
-from generate_series(1, 50000) as n;
+from generate_series({first}, {last}) as n
 """
+FILL_DEAD_LETTERS = """
+insert into ostinato.dead_letters (id, job_type, payload, state, finished_at, error_code)
+select ostinato.uuidv7(), 'type' || n % 50, '{}', 'dead_lettered', now(), 'CODE' || n % 7
+from generate_series(1, 50000) as n
+"""
+FILL = [
+    FILL_LIVE,
+    FILL_DEAD_LETTERS,
+    FILL_HISTORY.format(first=1, last=HISTORY // 2),
+    FILL_HISTORY.format(first=HISTORY // 2 + 1, last=HISTORY),
+]
+TIDY = [f"vacuum analyze ostinato.{table}" for table in ("jobs", "dead_letters", "job_history")]
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +57,16 @@ def big(server: Server) -> Iterator[str]:
 
 
 async def fill(dsn: str) -> None:
+    await asyncio.gather(*(done(dsn, statements) for statements in FILL))
+    await asyncio.gather(*(done(dsn, statement) for statement in TIDY))
     conn = await asyncpg.connect(dsn)
-    await conn.execute(FILL)
-    await conn.execute("vacuum analyze ostinato.jobs, ostinato.job_history, ostinato.dead_letters")
     await hire(conn, "type1")
+    await conn.close()
+
+
+async def done(dsn: str, statements: str) -> None:
+    conn = await asyncpg.connect(dsn)
+    await conn.execute(statements)
     await conn.close()
 
 

@@ -78,7 +78,8 @@ class Project:
         self.folder = folder
 
     def begin(self, **variables: str) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:asyncio", "-p", "no:cacheprovider"]
+        """Up to the first failure: whoever waits for a database that is in use does so for 5 s."""
+        command = [sys.executable, "-m", "pytest", "-qx", "-W", "error", "-p", "no:asyncio", "-p", "no:cacheprovider"]
         pipe = subprocess.PIPE
         return subprocess.Popen(
             command, cwd=self.folder, env=environment(**variables), stdout=pipe, stderr=pipe, text=True
