@@ -50,6 +50,16 @@ def test_time_without_work_says_nothing() -> None:
     assert quick.window == pytest.approx(8 + 80, abs=1)
 
 
+def test_rounds_too_short_for_a_sample_are_one_together() -> None:
+    """Else who holds nothing between two claims would go on as slowly as it began."""
+    pace = Pace(8)
+    for begins in range(20):
+        pace.began(begins)
+        pace.finished(8, begins + 0.001)
+
+    assert pace.window == pytest.approx(8 + 800, abs=1)
+
+
 @given(st.lists(st.tuples(st.integers(1, 10_000), st.floats(0, 100)), max_size=50))
 def test_the_window_is_never_less_than_the_slots_nor_beyond_its_limit(steps: list[tuple[int, float]]) -> None:
     pace, now = Pace(3), 0.0

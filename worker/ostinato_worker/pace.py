@@ -15,7 +15,9 @@ class Pace:
     def __init__(self, concurrency: int) -> None:
         self.concurrency = concurrency
         self.rate = 0.0  # jobs per second, while there were any
+        # Of the sample under way: `_since` moves along while there is no work.
         self._since = 0.0
+        self._until = 0.0
         self._finished = 0
 
     @property
@@ -24,11 +26,12 @@ class Pace:
         return self.concurrency + min(MOST_AHEAD, int(self.rate * AHEAD_SECONDS))
 
     def began(self, now: float) -> None:
-        """There is work again after there was none."""
-        self._since, self._finished = now, 0
+        """There is work again after there was none. Rounds that are shorter than a sample are one together."""
+        self._since += now - self._until
 
     def finished(self, jobs: int, now: float) -> None:
         self._finished += jobs
+        self._until = now
         lasted = now - self._since
         if lasted >= SAMPLE_SECONDS:
             sample = self._finished / lasted
