@@ -12,19 +12,33 @@ class Network:
     def __init__(self, socket: str) -> None:
         self._socket = socket
         self._generation = 0
+        self._carrying: set[asyncio.Task[None] | None] = set()
         self.closed = False
 
     def cut(self) -> None:
         self._generation += 1
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        mine = self._generation
-        there, back = await asyncio.open_unix_connection(self._socket)
-        pumps = [self._pump(reader, back, mine), self._pump(there, writer, mine)]
-        with suppress(OSError):
-            await asyncio.gather(*pumps)
-        for each in (writer, back):
-            each.close()
+        me, mine = asyncio.current_task(), self._generation
+        self._carrying.add(me)
+        ends = [writer]
+        try:
+            with suppress(OSError, asyncio.CancelledError):
+                there, back = await asyncio.open_unix_connection(self._socket)
+                ends.append(back)
+                await asyncio.gather(self._pump(reader, back, mine), self._pump(there, writer, mine))
+        finally:
+            for each in ends:
+                each.close()
+            self._carrying.discard(me)
+
+    async def end(self) -> None:
+        """What a worker has left silent would else be closed in the middle of another test, which hears a complaint."""
+        for task in self._carrying:
+            if task:
+                task.cancel()
+        while self._carrying:
+            await asyncio.sleep(0.01)
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, mine: int) -> None:
         while said := await reader.read(65_536):
@@ -46,3 +60,4 @@ async def network(dsn: str) -> AsyncIterator[tuple[Network, str]]:
         yield between, f"postgresql://postgres@127.0.0.1:{port}{url.path}"
     finally:
         server.close()
+        await between.end()
