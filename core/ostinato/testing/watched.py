@@ -11,13 +11,12 @@ class Watched(Handler):
     """It runs where the test does, even if it is isolated: there it can be patched, and debugged."""
 
     raised: BaseException | None
-    returned: Any
 
     @classmethod
     def of(cls, handler: Handler) -> Self:
         facts = {field.name: getattr(handler, field.name) for field in fields(handler)}
         watched = cls(**facts | {"isolation": None})
-        watched.raised = watched.returned = None
+        watched.raised = None
         return watched
 
     def bind(self) -> Bound:
@@ -32,21 +31,19 @@ class Watched(Handler):
     def _watch(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def watched(*arguments: Any) -> Any:
             try:
-                self.returned = function(*arguments)
+                return function(*arguments)
             except BaseException as error:
                 self.raised = error
                 raise
-            return self.returned
 
         return watched
 
     def _watch_async(self, function: Callable[..., Any]) -> Callable[..., Any]:
         async def watched(*arguments: Any) -> Any:
             try:
-                self.returned = await function(*arguments)
+                return await function(*arguments)
             except BaseException as error:
                 self.raised = error
                 raise
-            return self.returned
 
         return watched

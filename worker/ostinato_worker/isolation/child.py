@@ -10,13 +10,12 @@ from threading import Thread
 from typing import Any, NoReturn
 
 from ostinato.context import Context, SyncContext
-from ostinato.errors import InvalidArgument
 from ostinato.failures import Code, PermanentError
 from ostinato.handler import Handler
-from ostinato.payload import encode_value
 from ostinato_worker.isolation.frames import Frame
 from ostinato_worker.isolation.line import ChildLine
 from ostinato_worker.isolation.raised import describe
+from ostinato_worker.output import encode_output
 
 Limit = Callable[[], None]
 
@@ -98,10 +97,7 @@ def _payload(handler: Handler, ctx: Context) -> Any:
 
 
 def _answer(output: Any) -> Frame:
-    try:
-        return {"output": encode_value("output", output)}
-    except InvalidArgument as error:
-        raise PermanentError(str(error), code=Code.OUTPUT_INVALID) from None
+    return {"output": encode_output(output)}
 
 
 def _failure(error: BaseException, ctx: Context) -> Frame:
